@@ -1,0 +1,394 @@
+"""The vocabulary in which a check is written: commands, readers, limits, expectations, verdicts.
+
+A check module ends in a constant named ``CHECK``. Importing it does nothing. ``docs`` for writers
+are the checks themselves: ``checks/physical/nic_mtu.py`` is the shortest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Final, Generic, TypeVar, cast
+
+from commcheck.errors import CommandFailed, Unjudgeable
+from commcheck.model import (
+    Accelerator,
+    Cause,
+    Host,
+    Kind,
+    Layer,
+    Machine,
+    Origin,
+    Rail,
+    Remedy,
+    Status,
+    Subject,
+    Verdict,
+    Wanted,
+    Words,
+)
+
+R = TypeVar("R")
+T = TypeVar("T")
+SeenT = TypeVar("SeenT")
+SubjectT = TypeVar("SubjectT", Machine, Rail, Accelerator)
+WantT = TypeVar("WantT")
+LimitsT = TypeVar("LimitsT")
+
+ANSI: Final = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[@-Z\\-_])"
+)
+"""ECMA-48 control sequences: CSI, OSC, the string types, two-byte escapes."""
+
+PLACE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+"""What may be put in a command's place. Names come from sysfs, which is hostile too."""
+
+_LEADING_DASH: Final = re.compile(r"-")
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Words of a command, with places like ``{netdev}`` that a subject fills in.
+
+    Never a shell string; the transport alone quotes. ``root``: run as root where the operator
+    lets us (``sudo -n``). Output beyond ``cap_bytes`` is cut on the host.
+    """
+
+    argv: tuple[str, ...]
+    timeout_s: float = 10.0
+    root: bool = False
+    cap_bytes: int = 1 << 20
+
+    def on(self, subject: Subject) -> Command:
+        """The command for one subject. Raises ``Unjudgeable`` where a place cannot be filled."""
+        return replace(self, argv=tuple(_fill(word, subject) for word in self.argv))
+
+    def __str__(self) -> str:
+        return " ".join(self.argv)
+
+
+def _fill(word: str, subject: Subject) -> str:
+    def place(match: re.Match[str]) -> str:
+        name = match[1]
+        value = getattr(subject, name, None)
+        if value is None:
+            raise Unjudgeable(f"{subject.label or 'the host'} has no {name}")
+        text = str(value)
+        if not PLACE.fullmatch(text) or _LEADING_DASH.match(text) or ".." in text:
+            raise Unjudgeable(f"{name} {text[:64]!r} is no name we would put into a command")
+        return text
+
+    return re.sub(r"\{(\w+)\}", place, word)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one command answered, as text. ``rc`` 124 means timed out, and never gets here."""
+
+    stdout: str
+    stderr: str = ""
+    rc: int = 0
+    truncated: bool = False
+
+    @property
+    def text(self) -> str:
+        """stdout without terminal control sequences, with plain line ends."""
+        return clean(self.stdout)
+
+    @property
+    def complaint(self) -> str:
+        """The first line that says what went wrong, for a reason."""
+        for text in (self.stderr, self.stdout):
+            for line in clean(text).splitlines():
+                if line.strip():
+                    return line.strip()[:200]
+        return "no message"
+
+
+def clean(text: str) -> str:
+    """Text without ANSI sequences, CR and NUL: what a parser should see."""
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader(Generic[R]):
+    """Commands and the pure function that reads their answers into a frozen dataclass.
+
+    ``parse`` takes one ``Output`` per command and returns a reading, or raises ``Unjudgeable``
+    (``ParseError`` where the form is unknown). ``per`` is what its commands are run for.
+    Output that was cut is refused before ``parse`` unless ``reads_cut_output``.
+    """
+
+    tool: str
+    commands: tuple[Command, ...]
+    parse: Callable[..., R]
+    per: type[Machine] | type[Rail] | type[Accelerator] = Machine
+    reads_cut_output: bool = False
+
+    @property
+    def readers(self) -> tuple[Reader[R], ...]:
+        """Itself: the same shape as ``FirstOf``."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOf(Generic[R]):
+    """Several ways to the same reading: the first that speaks is taken, the report says which."""
+
+    readers: tuple[Reader[R], ...]
+
+    @property
+    def tool(self) -> str:
+        """The names of all, for messages."""
+        return " or ".join(reader.tool for reader in self.readers)
+
+    @property
+    def per(self) -> type[Machine] | type[Rail] | type[Accelerator]:
+        """What the commands are run for."""
+        return self.readers[0].per
+
+
+def first_of(*readers: Reader[R]) -> FirstOf[R]:
+    """Readers of the same reading, best first. All must be read per the same kind of subject."""
+    if len({reader.per for reader in readers}) != 1:
+        raise ValueError("first_of: readers are per different subjects")
+    return FirstOf(readers)
+
+
+# --- Seen ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An optional reading that could not be had, and why."""
+
+    reason: str
+    error: str  # class name of the error
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[R]):
+    """How a field of ``Seen`` is filled: by which reader, in which phase, and if it must be."""
+
+    reader: Reader[R] | FirstOf[R]
+    at: str  # "once", "start" or "end" of the bundle
+    required: bool
+
+
+PHASES: Final = ("start", "once", "end")
+
+
+def reads(reader: Reader[R] | FirstOf[R], *, at: str = "once") -> R:
+    """A required reading. Unread: the verdict is ``error`` and ``judge`` is not called."""
+    return cast("R", _seen_field(reader, at, required=True))
+
+
+def tries(reader: Reader[R] | FirstOf[R], *, at: str = "once") -> R | Unread:
+    """An optional reading. Unread: ``judge`` gets ``Unread`` and decides."""
+    return cast("R", _seen_field(reader, at, required=False))
+
+
+def _seen_field(reader: Reader[R] | FirstOf[R], at: str, *, required: bool) -> object:
+    if at not in PHASES:
+        raise ValueError(f"at={at!r} is none of {', '.join(PHASES)}")
+    return field(metadata={"reading": Reading(reader, at, required)})
+
+
+def readings_of(seen: type[Any]) -> dict[str, Reading[Any]]:
+    """The declared readings of a ``Seen`` class, by field name."""
+    return {each.name: each.metadata["reading"] for each in fields(seen)}
+
+
+# --- Want and Limits ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Generic[T]):
+    """An inventory variable that says what should be: its type, defaults and bounds.
+
+    ``read`` turns the inventory's value into ``T`` or raises ``ValueError`` saying what was
+    wanted; a value above the physical bound is refused there. ``defaults`` is by platform, ``""``
+    for all; no default: ``None``. ``source`` says where the default comes from.
+    """
+
+    name: str  # "commcheck_roce_priority"
+    read: Callable[[object], T]
+    defaults: Mapping[str, T] = field(default_factory=dict)
+    unit: str = ""
+    source: str = ""
+    meaning: str = ""
+
+    def on(self, host: Host, platform: str) -> Wanted[T | None]:
+        """The value in force for a host. Raises ``ValueError`` with what was wanted."""
+        if self.name in host.variables and host.variables[self.name] is not None:
+            value = self.read(host.variables[self.name])
+            return Wanted(value, host.origin_of(self.name))
+        default = self.defaults.get(platform, self.defaults.get(""))
+        return Wanted(default, Origin(f"default ({self.source})" if self.source else "default"))
+
+
+def expects(key: Key[T]) -> Wanted[T]:
+    """A field of ``Want`` whose key has a default, or whose judge copes with ``None``."""
+    return cast("Wanted[T]", field(metadata={"key": key}))
+
+
+def keys_of(want: type[Any]) -> dict[str, Key[Any]]:
+    """The declared keys of a ``Want`` class, by field name."""
+    return {each.name: each.metadata["key"] for each in fields(want)}
+
+
+def limit(default: T, *, unit: str, source: str) -> T:
+    """A field of ``Limits``: a threshold with its unit and source, settable per group."""
+    return field(default=default, metadata={"unit": unit, "source": source})
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSpec:
+    """A declared threshold: name, default, unit and source."""
+
+    name: str
+    default: object
+    unit: str
+    source: str
+
+
+def limits_of(limits: type[Any]) -> dict[str, LimitSpec]:
+    """The declared thresholds of a ``Limits`` class, by name."""
+    specs = {}
+    for each in fields(limits):
+        if each.default is MISSING:
+            raise ValueError(f"limit {each.name} has no default")
+        specs[each.name] = LimitSpec(
+            each.name, each.default, each.metadata["unit"], each.metadata["source"]
+        )
+    return specs
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The ``Seen``, ``Want`` or ``Limits`` of a check that has none."""
+
+
+_NONE: Final = cast("type[Any]", Nothing)
+
+
+# --- Check --------------------------------------------------------------------------------------
+
+
+def _always(_subject: Any) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
+    """One question, asked of every subject of one kind.
+
+    ``needs``: checks of the same layer that must pass first on the same subject.
+    ``not_applicable`` says in a few words why the subject is none of its business, or None.
+    ``platforms``: where it is asked at all.
+    """
+
+    id: str
+    title: Words
+    subject: type[SubjectT]
+    seen: type[SeenT]
+    judge: Callable[[SeenT, SubjectT, WantT, LimitsT], Verdict]
+    # The defaults fit only where WantT and LimitsT are Nothing; judge's type says so to mypy.
+    want: type[WantT] = _NONE
+    limits: type[LimitsT] = _NONE
+    needs: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    platforms: frozenset[str] = frozenset({"gpu-roce", "gpu-ib", "ascend", "unknown"})
+    not_applicable: Callable[[SubjectT], str | None] = _always
+
+    @property
+    def layer(self) -> Layer:
+        """The layer in its id."""
+        return Layer.of(self.id)
+
+
+AnyCheck = Check[Any, Any, Any, Any]
+
+
+# --- verdicts -----------------------------------------------------------------------------------
+
+_FILLER: Final = re.compile(r"[A-Za-z0-9_.:,/+@=-]{1,128}")
+
+
+def passed(reason: str, *, measured: Mapping[str, object] | None = None) -> Verdict:
+    """Read, judged, right."""
+    return Verdict(status=Status.PASS, reason=reason, measured=measured or {})
+
+
+def failed(
+    cause: Cause,
+    reason: str,
+    *,
+    measured: Mapping[str, object] | None = None,
+    rule: str = "",
+    **places: object,
+) -> Verdict:
+    """Proven wrong. ``places`` fill the remedies' commands; say the value seen and wanted."""
+    return Verdict(
+        status=Status.FAIL,
+        reason=reason,
+        cause=cause,
+        remedies=_remedies(cause, places),
+        measured=measured or {},
+        rule=rule,
+    )
+
+
+def warned(
+    cause: Cause,
+    reason: str,
+    *,
+    measured: Mapping[str, object] | None = None,
+    rule: str = "",
+    **places: object,
+) -> Verdict:
+    """Wrong, but advisory: shown and counted, gates nothing."""
+    return replace(
+        failed(cause, reason, measured=measured, rule=rule, **places), status=Status.WARN
+    )
+
+
+def undecidable(reason: str, *, turn_on: str = "") -> Verdict:
+    """The input cannot tell. ``turn_on`` says what would make it tell."""
+    return Verdict(
+        status=Status.SKIP,
+        kind=Kind.UNDECIDABLE,
+        reason=f"{reason}; {turn_on}" if turn_on else reason,
+    )
+
+
+def not_applicable(reason: str) -> Verdict:
+    """Does not apply to this subject."""
+    return Verdict(status=Status.SKIP, kind=Kind.NOT_APPLICABLE, reason=reason)
+
+
+def _remedies(cause: Cause, places: Mapping[str, object]) -> tuple[Remedy, ...]:
+    def fill(match: re.Match[str]) -> str:
+        value = str(places[match[1]])
+        if not _FILLER.fullmatch(value):
+            # Shown as a place: better an unfilled command than a hostile one that gets pasted.
+            return "<" + match[1].upper() + ">"
+        return value
+
+    return tuple(
+        replace(remedy, command=re.sub(r"\{(\w+)\}", fill, remedy.command))
+        for remedy in cause.remedies
+    )
+
+
+def require_ok(output: Output, tool: str) -> None:
+    """Raise ``CommandFailed`` with the tool's own words where it did not exit 0."""
+    if output.rc != 0:
+        raise CommandFailed(f"{tool} failed with exit code {output.rc}: {output.complaint}")

@@ -1,0 +1,1 @@
+"""Reaching hosts: the only part of commcheck that talks to them."""

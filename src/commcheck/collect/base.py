@@ -1,0 +1,73 @@
+"""What every way of reaching a host has in common: requests, frames and the visitor protocol."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from commcheck.check import Command
+from commcheck.model import Host
+
+SUBJECTS = "subjects"
+"""Key of the first frame of a session: what the runner found on the host."""
+
+
+class State(StrEnum):
+    """How a command ended."""
+
+    DONE = "done"
+    TIMED_OUT = "timed-out"
+    LOST = "lost"  # begun, and the session broke or the host's time ran out
+    SUDO_REFUSED = "sudo-refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command with its places filled in, to be run once in one phase of the bundle."""
+
+    command: Command
+    at: str = "once"  # "start", "once" or "end"
+
+    @property
+    def key(self) -> str:
+        """Names the command in frames, events and reports: the same command has one key."""
+        root = "sudo " if self.command.root else ""
+        return f"{self.at}: {root}{shlex.join(self.command.argv)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What one command answered: bytes as they came, exit code, times in s since the boot."""
+
+    key: str
+    stdout: bytes
+    stderr: bytes
+    rc: int | None  # None where it is not known
+    started_s: float
+    ended_s: float
+    truncated: bool = False
+    state: State = State.DONE
+
+
+Ask = Callable[[Frame], Sequence[Request]]
+"""Pure: from the subjects frame to the requests of this host, in phase order."""
+
+Sink = Callable[[Frame], None]
+"""Called with every frame as it arrives, from the visiting thread."""
+
+
+class Visitor(Protocol):
+    """One way of reaching hosts."""
+
+    def visit(self, host: Host, ask: Ask, sink: Sink) -> None:
+        """Open one session, run the bundle, hand over frames as they arrive, leave nothing behind.
+
+        Raises ``HostError`` where the host could not be judged whole; frames handed over before
+        that stay valid. Must return soon after ``stop`` was called from another thread.
+        """
+
+    def stop(self) -> None:
+        """The operator interrupts: end every open session, kill what was started on the hosts."""

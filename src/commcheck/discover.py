@@ -1,0 +1,217 @@
+"""Finding checks and playbooks on the search path: ``--checks DIR``, ``./checks``, bundled.
+
+Checks are loaded by path, not imported as a package, so that a site's own folder adds checks or
+overrides bundled ones by id. A check file that cannot be loaded becomes a check that answers
+``error`` on every host: a broken site check must not hide, and must not stop an incident run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import stat
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from commcheck.check import AnyCheck, Check, Nothing, limits_of, readings_of
+from commcheck.errors import CheckError, Unjudgeable
+from commcheck.model import Layer, Machine, Verdict, Words
+
+_ID = re.compile(r"(physical|library|runtime|application)\.[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class CheckBroken(Unjudgeable):
+    """The check's own file cannot be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCheck:
+    """A check, the file it came from, its docstring, and what it took the place of."""
+
+    check: AnyCheck
+    path: Path
+    doc: str
+    bundled: bool
+    overrides: Path | None = None
+
+    @property
+    def id(self) -> str:
+        """The check's id."""
+        return self.check.id
+
+
+def bundled_folder(name: str) -> Path:
+    """The folder ``name`` (checks, playbooks) of the wheel, or of the checkout it runs from."""
+    here = Path(__file__).resolve().parent
+    wheel = here / "_bundled" / name
+    return wheel if wheel.is_dir() else here.parents[1] / name
+
+
+def discover(extra: Sequence[Path] = (), *, cwd: Path) -> tuple[FoundCheck, ...]:
+    """Every check on the search path, by layer and id; earlier folders override later ones.
+
+    Raises ``CheckError`` where a folder named by the operator is missing, where ``./checks`` may
+    be written by everybody, or where ids clash.
+    """
+    bundled = bundled_folder("checks").resolve()
+    folders = [_existing(folder) for folder in extra]
+    local = cwd / "checks"
+    if local.is_dir() and local.resolve() != bundled and _looks_like_checks(local):
+        _refuse_world_writable(local)
+        folders.append(local)
+    found: dict[str, FoundCheck] = {}
+    for folder in [*folders, bundled]:
+        for one in _load_folder(folder, bundled=folder == bundled):
+            taken = found.get(one.id)
+            if taken is None:
+                found[one.id] = one
+            elif taken.overrides is None:
+                found[one.id] = FoundCheck(
+                    taken.check, taken.path, taken.doc, taken.bundled, overrides=one.path
+                )
+    _validate(found.values())
+    return tuple(sorted(found.values(), key=lambda one: (one.check.layer.height, one.id)))
+
+
+def _existing(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise CheckError(f"{folder}: error: no such folder of checks [checks]")
+    return folder
+
+
+def _looks_like_checks(folder: Path) -> bool:
+    # A project may have its own ./checks that has nothing to do with us.
+    return any((folder / layer.value).is_dir() for layer in Layer)
+
+
+def _refuse_world_writable(folder: Path) -> None:
+    for each in (folder, *(folder / layer.value for layer in Layer)):
+        if each.is_dir() and each.stat().st_mode & stat.S_IWOTH:
+            raise CheckError(
+                f"{each}: error: everybody may write here, so its checks are not loaded; "
+                f"chmod o-w {each}, or run elsewhere [checks]"
+            )
+
+
+def _load_folder(folder: Path, *, bundled: bool) -> Iterable[FoundCheck]:
+    seen: dict[str, Path] = {}
+    for layer in Layer:
+        for path in sorted((folder / layer.value).glob("*.py")):
+            if path.name.startswith("_"):
+                continue
+            one = load(path, layer, bundled=bundled)
+            if one.id in seen:
+                raise CheckError(
+                    f"{path}: error: check id {one.id!r} again (first in {seen[one.id]}) [checks]"
+                )
+            seen[one.id] = path
+            yield one
+
+
+def load(path: Path, layer: Layer, *, bundled: bool = False) -> FoundCheck:
+    """One check file. What is wrong with it becomes a check that says so."""
+    check_id = f"{layer.value}.{path.stem.replace('_', '-')}"
+    try:
+        module = _import(path)
+        check = getattr(module, "CHECK", None)
+        if not isinstance(check, Check):
+            raise CheckBroken(f"{path}: has no CHECK = Check(...)")
+        if not _ID.fullmatch(check.id) or check.layer is not layer:
+            raise CheckBroken(f"{path}: its id {check.id!r} is not {layer.value}.<noun>")
+        for reading in readings_of(check.seen).values():
+            if reading.reader.per not in (Machine, check.subject):
+                raise CheckBroken(f"{path}: a {check.subject.__name__} check cannot read per rail")
+        limits_of(check.limits)
+        return FoundCheck(check, path, (module.__doc__ or "").strip(), bundled)
+    except CheckBroken as error:
+        return FoundCheck(_broken(check_id, error.reason), path, "", bundled)
+    except Exception as error:  # noqa: BLE001 - a foreign file may raise anything while it loads
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.filename}:{last.lineno}" if last.filename == str(path) else str(path)
+        if isinstance(error, SyntaxError):
+            where = f"{path}:{error.lineno}"
+        reason = f"{where}: {type(error).__name__}: {error}".splitlines()[0]
+        return FoundCheck(_broken(check_id, reason), path, "", bundled)
+
+
+def _import(path: Path) -> ModuleType:
+    # The name carries a digest of the folder: two folders may hold a file of one name.
+    digest = hashlib.sha256(str(path.resolve().parent).encode()).hexdigest()[:8]
+    name = f"commcheck_checks_{digest}_{path.parent.name}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise CheckBroken(f"{path}: cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    # dataclasses look their module up in sys.modules while the class body is executed.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _broken(check_id: str, reason: str) -> AnyCheck:
+    def judge(_seen: Nothing, _machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
+        raise CheckBroken(f"the check cannot be loaded: {reason}", "mend or remove the file")
+
+    return Check(
+        id=check_id,
+        title=Words(f"{check_id} (cannot be loaded)", f"{check_id}(无法加载)"),
+        subject=Machine,
+        seen=Nothing,
+        judge=judge,
+    )
+
+
+def _validate(found: Iterable[FoundCheck]) -> None:
+    """Ids must differ by more than punctuation (Jenkins' URLs), needs must exist, no cycles."""
+    by_url: dict[str, FoundCheck] = {}
+    checks = {one.id: one.check for one in found}
+    for one in found:
+        url = re.sub(r"\W", "_", one.id)
+        if url in by_url:
+            raise CheckError(
+                f"{one.path}: error: id {one.id!r} differs from {by_url[url].id!r} only in "
+                f"punctuation, and Jenkins would swap their pages [checks]"
+            )
+        by_url[url] = one
+        for need in one.check.needs:
+            if need not in checks or checks[need].layer is not one.check.layer:
+                raise CheckError(
+                    f"{one.path}: error: needs {need!r}, which is no check of its layer [checks]"
+                )
+    in_order_of_needs(checks.values())
+
+
+def in_order_of_needs(checks: Iterable[AnyCheck]) -> list[AnyCheck]:
+    """The checks, each after those it needs, else in the order given.
+
+    Needs that are not among them are left out. Raises ``CheckError`` for a cycle.
+    """
+    given = {check.id: check for check in checks}
+    done: dict[str, AnyCheck] = {}
+    open_: list[str] = []
+
+    def place(check: AnyCheck) -> None:
+        if check.id in done:
+            return
+        if check.id in open_:
+            cycle = " -> ".join([*open_[open_.index(check.id) :], check.id])
+            raise CheckError(f"checks: error: needs go in a circle: {cycle} [checks]")
+        open_.append(check.id)
+        for need in check.needs:
+            if need in given:
+                place(given[need])
+        open_.pop()
+        done[check.id] = check
+
+    for check in given.values():
+        place(check)
+    return list(done.values())

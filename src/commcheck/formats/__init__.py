@@ -1,0 +1,1 @@
+"""Pure readers of tool outputs that more than one check uses, one file a tool."""

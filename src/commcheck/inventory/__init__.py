@@ -1,0 +1,1 @@
+"""The Ansible-compatible inventory."""

@@ -1,0 +1,390 @@
+"""The nouns of commcheck: subjects, verdicts and the one truth table that ranks them.
+
+Nothing here does I/O or imports another module of ours. Facts (``Machine``, ``Rail``,
+``Accelerator``) and expectations (``Wanted``) are never one object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Layer(StrEnum):
+    """The four layers, in the order of the climb."""
+
+    PHYSICAL = "physical"
+    LIBRARY = "library"
+    RUNTIME = "runtime"
+    APPLICATION = "application"
+
+    @property
+    def height(self) -> int:
+        """1 for the lowest layer."""
+        return list(Layer).index(self) + 1
+
+    @classmethod
+    def of(cls, check_id: str) -> Layer:
+        """The layer in a check id: ``physical.pfc-enabled`` -> physical."""
+        return cls(check_id.partition(".")[0])
+
+
+class Status(StrEnum):
+    """What a check found."""
+
+    PASS = "pass"  # noqa: S105 - a status, not a password
+    WARN = "warn"
+    FAIL = "fail"
+    ERROR = "error"
+    SKIP = "skip"
+
+
+class Kind(StrEnum):
+    """Why there is no plain pass, warn or fail."""
+
+    NONE = ""
+    HOST = "host"  # error: the host as a whole
+    CHECK = "check"  # error: this check only
+    NOT_APPLICABLE = "not-applicable"
+    BLOCKED = "blocked"
+    GATED = "gated"
+    WAIVED = "waived"
+    NOT_PERMITTED = "not-permitted"
+    BUSY = "busy"
+    UNDECIDABLE = "undecidable"
+
+
+# --- hosts and what is found on them ------------------------------------------------------------
+
+PLATFORMS = ("gpu-roce", "gpu-ib", "ascend")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value was set, as a person would look for it: ``inventory/group_vars/gpu.yml:4``."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host of the inventory: names, merged variables and where each was set."""
+
+    name: str
+    variables: Mapping[str, object] = field(default_factory=dict)
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()  # every group it is in, outermost first, without "all"
+    origin: Origin = Origin("the command line")
+
+    def origin_of(self, variable: str) -> Origin:
+        """Where a variable was set; the host's own place where that is not known."""
+        return self.origins.get(variable, self.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """One NIC port and its path through the fabric, as found: facts only.
+
+    ``present=False``: the inventory names it and the host does not have it.
+    ``fabric=None``: nothing tells whether it carries training traffic.
+    """
+
+    index: int
+    hca: str
+    port: int = 1
+    netdev: str | None = None
+    link_layer: str | None = None  # "Ethernet", "InfiniBand"
+    driver: str | None = None
+    pci: str | None = None
+    state: str | None = None  # "ACTIVE", "DOWN", "INIT"
+    phys_state: str | None = None  # "LinkUp", "Disabled", "Polling"
+    is_vf: bool = False
+    present: bool = True
+    fabric: bool | None = None
+
+    @property
+    def label(self) -> str:
+        """The subject's name in reports, stable while the HCA keeps its name."""
+        return self.hca if self.port == 1 else f"{self.hca}/{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One GPU or NPU, as found."""
+
+    index: int
+    vendor: str  # "nvidia", "ascend"
+    pci: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The subject's name in reports."""
+        return f"{'npu' if self.vendor == 'ascend' else 'gpu'}{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The host as found: facts from the runner's first frame, and its rails and accelerators."""
+
+    name: str
+    platform: str = "unknown"
+    hostname: str = ""
+    kernel: str = ""
+    boot_id: str = ""
+    uid: int | None = None
+    root: str = "refused"  # "self", "sudo" or "refused"
+    virtual: str = "none"  # "none", "vm", "container"
+    rails: tuple[Rail, ...] = ()
+    other_ports: tuple[Rail, ...] = ()  # management, storage, dark second ports: not judged
+    accelerators: tuple[Accelerator, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Empty: a verdict on the host itself needs no further name."""
+        return ""
+
+
+Subject = Machine | Rail | Accelerator
+
+
+# --- expectations -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(Generic[T]):
+    """A value that should be, with where it comes from."""
+
+    value: T
+    origin: Origin
+
+    def __str__(self) -> str:
+        return f"{self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A threshold or expectation in force for a verdict, as the reports show it."""
+
+    name: str
+    value: object
+    origin: str
+    unit: str = ""
+
+
+# --- causes and verdicts ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text for people, in both languages."""
+
+    en: str
+    zh: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What mends a cause. Only ever printed, never executed.
+
+    ``command`` may hold places like ``{netdev}``; it is empty where no command helps.
+    """
+
+    command: str
+    effect: Words
+    precondition: Words
+    who: str = "operator"  # "operator", "network team", "vendor", "security owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Something a check can find. ``slug`` is stable for ever: Jenkins shows it as the type."""
+
+    slug: str
+    title: Words
+    meaning: Words
+    remedies: tuple[Remedy, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The judgement of one check on one subject. ``reason`` is one line and never empty."""
+
+    status: Status
+    kind: Kind = Kind.NONE
+    reason: str
+    cause: Cause | None = None
+    error: str = ""  # class of the error, for status error
+    remedies: tuple[Remedy, ...] = ()  # places filled in
+    measured: Mapping[str, object] = field(default_factory=dict)  # unit in each key
+    rule: str = ""
+    hosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no report could show honestly."""
+        if not self.reason.strip():
+            raise ValueError("a verdict needs a reason")
+        if self.status is Status.FAIL and not (self.cause and self.remedies):
+            raise ValueError(f"a fail needs a cause and a remedy: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One command whose output a verdict rests on; the bytes are in the host's frames."""
+
+    key: str
+    rc: int | None
+    seconds: float
+    head: str  # cleaned text, capped
+    truncated: bool = False
+    used: bool = True  # False: a fallback that did not speak
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A verdict with what the engine knows of it: subject, bounds in force, evidence."""
+
+    check: str
+    host: str
+    subject: str  # "" for the host itself, else the rail's or accelerator's label
+    verdict: Verdict
+    bounds: tuple[Bound, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    unproven_below: tuple[str, ...] = ()  # checks of lower layers that could not be judged here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A check on a host (or ``@group``): its findings, folded."""
+
+    check: str
+    host: str
+    findings: tuple[Finding, ...]
+    seconds: float = 0.0  # remote time of the commands it read
+
+    @property
+    def worst(self) -> Finding:
+        """The finding that stands for the whole, by the truth table."""
+        return min(self.findings, key=lambda finding: _rank(finding.verdict))
+
+    @property
+    def status(self) -> Status:
+        """The folded status."""
+        return self.worst.verdict.status
+
+    @property
+    def kind(self) -> Kind:
+        """The folded kind."""
+        return self.worst.verdict.kind
+
+
+# --- the truth table ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the truth table: what a status and kind mean everywhere.
+
+    ``gates``: "host" where the host takes no part in higher layers.
+    ``exit_code``: what it alone makes the run's exit code; None where another check decides it.
+    ``exit_if_everywhere``: the code if nothing of that check was judged on any host.
+    ``junit``: "pass", "warn", "failure", "error" or "skipped".
+    ``judged``: the layer may count the host as judged by it.
+    """
+
+    rank: int  # 0 is worst: the fold takes the lowest
+    gates: bool
+    exit_code: int
+    exit_if_everywhere: int
+    junit: str
+    judged: bool
+
+
+TABLE: Mapping[tuple[Status, Kind], Row] = {
+    (Status.FAIL, Kind.NONE): Row(0, True, 1, 1, "failure", True),
+    (Status.ERROR, Kind.HOST): Row(1, True, 3, 3, "error", False),
+    (Status.ERROR, Kind.CHECK): Row(2, False, 3, 3, "error", False),
+    (Status.WARN, Kind.NONE): Row(3, False, 0, 0, "warn", True),
+    (Status.SKIP, Kind.UNDECIDABLE): Row(4, False, 0, 3, "skipped", False),
+    (Status.SKIP, Kind.BUSY): Row(5, False, 0, 3, "skipped", False),
+    (Status.SKIP, Kind.BLOCKED): Row(6, False, 0, 0, "skipped", False),
+    (Status.SKIP, Kind.GATED): Row(7, False, 0, 0, "skipped", False),
+    (Status.SKIP, Kind.NOT_PERMITTED): Row(8, False, 0, 0, "skipped", False),
+    (Status.SKIP, Kind.WAIVED): Row(9, False, 0, 0, "skipped", True),
+    (Status.PASS, Kind.NONE): Row(10, False, 0, 0, "pass", True),
+    (Status.SKIP, Kind.NOT_APPLICABLE): Row(11, False, 0, 0, "skipped", True),
+}
+
+
+def row(verdict: Verdict) -> Row:
+    """The truth table's row of a verdict."""
+    return TABLE[(verdict.status, verdict.kind)]
+
+
+def _rank(verdict: Verdict) -> int:
+    return row(verdict).rank
+
+
+def gates(result: Result) -> bool:
+    """True where the host takes no part in the layers above."""
+    return row(result.worst.verdict).gates
+
+
+def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:
+    """0 all judged and right, 1 something fails, 3 nothing fails but something is unknown."""
+    codes: set[int] = set()
+    everywhere: dict[str, list[Row]] = {}
+    for result in results:
+        rows = [row(finding.verdict) for finding in result.findings]
+        codes.update(each.exit_code for each in rows)
+        everywhere.setdefault(result.check, []).extend(rows)
+        if strict and result.status is Status.WARN:
+            codes.add(1)
+    for rows in everywhere.values():
+        undecided = [each for each in rows if each.exit_if_everywhere == 3]
+        # "Nowhere decided": no subject on any host got a pass, warn, fail or waiver.
+        decided = [each for each in rows if each.junit in ("pass", "warn", "failure")]
+        if undecided and not decided:
+            codes.add(3)
+    return 1 if 1 in codes else 3 if 3 in codes else 0
+
+
+def layer_word(results: Iterable[Result]) -> str:
+    """What a layer says of itself: ``breaks here``, ``partly judged``, ``pass``, ``not climbed``.
+
+    "pass" stands only where every verdict of every host was judged and right.
+    """
+    verdicts = [finding.verdict for result in results for finding in result.findings]
+    rows = [row(verdict) for verdict in verdicts]
+    if not rows:
+        return "not climbed"
+    if any(each.junit == "failure" for each in rows):
+        return "breaks here"
+    kinds = [verdict.kind for verdict in verdicts]
+    if any(
+        kind in (Kind.HOST, Kind.CHECK, Kind.UNDECIDABLE, Kind.BUSY, Kind.BLOCKED) for kind in kinds
+    ):
+        return "partly judged"
+    if all(kind is Kind.GATED for kind in kinds):
+        return "not climbed"
+    if all(kind in (Kind.GATED, Kind.NOT_PERMITTED) for kind in kinds):
+        return "not measured"
+    if any(kind is Kind.GATED for kind in kinds):
+        return "pass so far"
+    if all(kind is Kind.NOT_APPLICABLE for kind in kinds):
+        return "not applicable"
+    waived = sum(kind is Kind.WAIVED for kind in kinds)
+    words = ["pass"]
+    if any(verdict.status is Status.WARN for verdict in verdicts):
+        words.append("with warnings")
+    if waived:
+        words.append(f"{waived} waived")
+    if Kind.NOT_PERMITTED in kinds:
+        words.append("not all measured")
+    return ", ".join(words)

@@ -1,0 +1,239 @@
+"""What a run will do: hosts in inventory order, checks in playbook order, requests per host.
+
+All pure. From the checks planned for a host and what was found there follow the commands to run:
+the union of what the checks read, each once, in phase order.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from commcheck.check import PHASES, AnyCheck, Reader, keys_of, limits_of, readings_of
+from commcheck.collect.base import Request
+from commcheck.discover import FoundCheck
+from commcheck.errors import InventoryError, Unjudgeable
+from commcheck.model import Accelerator, Bound, Host, Machine, Rail, Subject
+
+REACHABLE = "physical.reachable"
+"""Runs first on every host without being named."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """The checks of one host, in playbook order."""
+
+    host: Host
+    checks: tuple[AnyCheck, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """The whole run: hosts in inventory order, and every check that any of them gets."""
+
+    hosts: tuple[HostPlan, ...]
+    checks: tuple[FoundCheck, ...]
+
+
+def platform_of(host: Host) -> str | None:
+    """The platform that the inventory declares, or None where it is to be found out."""
+    declared = host.variables.get("commcheck_platform")
+    return declared if isinstance(declared, str) else None
+
+
+def can_apply(check: AnyCheck, host: Host) -> bool:
+    """False where the inventory alone says that the check can never apply to the host."""
+    platform = platform_of(host)
+    return platform is None or platform in check.platforms
+
+
+def subjects(check: AnyCheck, machine: Machine) -> tuple[Subject, ...]:
+    """What a check is asked of on a machine."""
+    if check.subject is Rail:
+        return machine.rails
+    if check.subject is Accelerator:
+        return machine.accelerators
+    return (machine,)
+
+
+def requests(machine: Machine, checks: Iterable[AnyCheck]) -> tuple[Request, ...]:
+    """The commands to run on a machine, each once, in phase order.
+
+    A command whose places cannot be filled is left out: its check says so when it is judged.
+    """
+    wanted: dict[str, Request] = {}
+    for check in checks:
+        if machine.platform not in check.platforms:
+            continue
+        for subject in subjects(check, machine):
+            if is_absent(subject) or check.not_applicable(subject) is not None:
+                continue
+            for reading in readings_of(check.seen).values():
+                for reader in reading.reader.readers:
+                    for request in requests_of(reader, subject, machine, reading.at):
+                        wanted.setdefault(request.key, request)
+    ordered = sorted(wanted.values(), key=lambda request: PHASES.index(request.at))
+    return tuple(ordered)
+
+
+def is_absent(subject: Subject) -> bool:
+    """True for a rail that the inventory names and the host lacks."""
+    return isinstance(subject, Rail) and not subject.present
+
+
+def requests_of(
+    reader: Reader[object], subject: Subject, machine: Machine, at: str
+) -> tuple[Request, ...]:
+    """The requests of one reader for one subject; empty where a place cannot be filled."""
+    target = machine if reader.per is Machine else subject
+    try:
+        return tuple(Request(command.on(target), at) for command in reader.commands)
+    except Unjudgeable:
+        return ()
+
+
+# --- thresholds and expectations ----------------------------------------------------------------
+
+THRESHOLDS = "commcheck_thresholds"
+
+ENGINE_VARIABLES = frozenset(
+    {
+        "commcheck_platform",
+        "commcheck_nics",
+        "commcheck_path",
+        "commcheck_host_key",
+        "commcheck_password_env",
+        "commcheck_ssh_agent",
+        "commcheck_peers",
+        "commcheck_leaf",
+        THRESHOLDS,
+    }
+)
+"""Inventory variables that the engine itself reads."""
+
+
+def limits_for(check: AnyCheck, host: Host) -> tuple[object, tuple[Bound, ...]]:
+    """The check's limits in force for a host, and the same as bounds for the reports.
+
+    Inventory: ``commcheck_thresholds: {physical.pause-storm.pause_share: 0.2}`` or, where the
+    name alone is meant for every check that has it, ``{pause_share: 0.2}``.
+    """
+    given = host.variables.get(THRESHOLDS)
+    given = given if isinstance(given, Mapping) else {}
+    values: dict[str, object] = {}
+    bounds = []
+    for name, spec in limits_of(check.limits).items():
+        value, origin = spec.default, f"default ({spec.source})"
+        for key in (f"{check.id}.{name}", name):
+            if key in given:
+                value, origin = given[key], str(host.origin_of(THRESHOLDS))
+                break
+        values[name] = _like(spec.default, value)
+        bounds.append(Bound(name, values[name], origin, spec.unit))
+    return check.limits(**values), tuple(bounds)
+
+
+def _like(default: object, value: object) -> object:
+    """A number stays a number of the default's type; anything else must be of its type."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, float) and number:
+        return float(value)  # type: ignore[arg-type]  # number says so
+    if type(value) is not type(default):
+        raise ValueError(f"{value!r} is {type(value).__name__}, wanted {type(default).__name__}")
+    return value
+
+
+def want_for(check: AnyCheck, host: Host, platform: str) -> tuple[object, tuple[Bound, ...]]:
+    """The check's expectations of a host, and the same as bounds for the reports."""
+    wanted = {name: key.on(host, platform) for name, key in keys_of(check.want).items()}
+    bounds = tuple(
+        Bound(
+            key.name.removeprefix("commcheck_"),
+            wanted[name].value,
+            str(wanted[name].origin),
+            key.unit,
+        )
+        for name, key in keys_of(check.want).items()
+        if wanted[name].value is not None
+    )
+    return check.want(**wanted), bounds
+
+
+def validate(climb: Climb, found: Sequence[FoundCheck]) -> tuple[str, ...]:
+    """Try every expectation and threshold before any host is contacted.
+
+    Raises ``InventoryError`` with one line per wrong value. Returns warnings: variables with our
+    prefix that nothing reads, thresholds that no check has.
+    """
+    problems: dict[str, None] = {}
+    for plan in climb.hosts:
+        for check in plan.checks:
+            problems.update(dict.fromkeys(_wrong_values(check, plan.host)))
+    if problems:
+        raise InventoryError(*list(problems)[:20])
+    return tuple(_unread(climb, found))
+
+
+def _wrong_values(check: AnyCheck, host: Host) -> Iterable[str]:
+    for key in keys_of(check.want).values():
+        try:
+            key.on(host, platform_of(host) or "")
+        except ValueError as error:
+            yield f"{host.origin_of(key.name)}: error: {host.name}: {key.name}: {error} [type]"
+    if not isinstance(host.variables.get(THRESHOLDS), Mapping | None):
+        yield f"{host.origin_of(THRESHOLDS)}: error: {THRESHOLDS} is no mapping [type]"
+        return
+    try:
+        limits_for(check, host)
+    except ValueError as error:
+        yield f"{host.origin_of(THRESHOLDS)}: error: {host.name}: {THRESHOLDS}: {error} [type]"
+
+
+def _unread(climb: Climb, found: Sequence[FoundCheck]) -> Iterable[str]:
+    keys = {key.name for one in found for key in keys_of(one.check.want).values()}
+    known = keys | ENGINE_VARIABLES
+    thresholds = {name for one in found for name in limits_of(one.check.limits)}
+    thresholds |= {f"{one.id}.{name}" for one in found for name in limits_of(one.check.limits)}
+    warned: set[str] = set()
+    for plan in climb.hosts:
+        names = [name for name in plan.host.variables if name.startswith("commcheck_")]
+        given = plan.host.variables.get(THRESHOLDS)
+        given = given if isinstance(given, Mapping) else {}
+        for name, valid, what in (
+            *((name, known, "nothing reads") for name in names),
+            *((str(name), thresholds, "no check has the threshold") for name in given),
+        ):
+            if name in valid or name in warned:
+                continue
+            warned.add(name)
+            near = difflib.get_close_matches(name, valid, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            where = plan.host.origin_of(name if valid is known else THRESHOLDS)
+            yield f"{where}: warning: {what} {name!r}{hint} [unknown-variable]"
+
+
+# --- the climb ----------------------------------------------------------------------------------
+
+
+def make_climb(
+    hosts: Sequence[Host],
+    plays: Sequence[tuple[frozenset[str], Sequence[str]]],
+    found: Sequence[FoundCheck],
+) -> Climb:
+    """Lay checks over hosts. ``plays``: the names of a play's hosts, and its check ids in order.
+
+    A host keeps the order of the plays; ``physical.reachable`` comes first on each. A check that
+    the inventory's platform rules out is not planned at all.
+    """
+    by_id = {one.id: one for one in found}
+    order = dict.fromkeys([REACHABLE, *(check for _, ids in plays for check in ids)])
+    planned = []
+    for host in hosts:
+        mine = dict.fromkeys(
+            [REACHABLE, *(check for names, ids in plays if host.name in names for check in ids)]
+        )
+        checks = [by_id[check_id].check for check_id in mine]
+        planned.append(HostPlan(host, tuple(c for c in checks if can_apply(c, host))))
+    used = {check.id for plan in planned for check in plan.checks}
+    return Climb(tuple(planned), tuple(by_id[check_id] for check_id in order if check_id in used))

@@ -1,0 +1,364 @@
+"""The engine's judging: needs, gates, errors that are not verdicts, and what is never a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from commcheck.check import (
+    AnyCheck,
+    Check,
+    Command,
+    Key,
+    Nothing,
+    Output,
+    Reader,
+    Unread,
+    expects,
+    failed,
+    first_of,
+    limit,
+    passed,
+    reads,
+    tries,
+    undecidable,
+)
+from commcheck.collect.base import Frame, Request, State
+from commcheck.errors import ConnectionLost, HostDeadline, HostError, ParseError, Unreachable
+from commcheck.judge import judge_host
+from commcheck.model import (
+    Cause,
+    Host,
+    Kind,
+    Machine,
+    Origin,
+    Rail,
+    Remedy,
+    Result,
+    Status,
+    Verdict,
+    Wanted,
+    Words,
+)
+
+WORDS = Words("x", "x")
+CAUSE = Cause("odd", WORDS, WORDS, (Remedy("fix {hca}", WORDS, WORDS),))
+HOST = Host("gpu-01", {"commcheck_platform": "gpu-roce"})
+RAILS = (Rail(0, "mlx5_0", netdev="eth0"), Rail(1, "mlx5_1", netdev="eth1"))
+MACHINE = Machine("gpu-01", platform="gpu-roce", rails=RAILS)
+
+
+def parse_number(output: Output) -> int:
+    if not output.text.strip().isdigit():
+        raise ParseError("number", output.text)
+    return int(output.text)
+
+
+NUMBER = Reader("number", (Command(("number", "{hca}")),), parse_number, per=Rail)
+OTHER = Reader("other", (Command(("other", "{hca}")),), parse_number, per=Rail)
+HOSTWIDE = Reader("hostwide", (Command(("hostwide",)),), parse_number)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    number: int = reads(NUMBER)
+
+
+def judge_even(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
+    if seen.number % 2:
+        return failed(CAUSE, f"{rail.hca} shows {seen.number}, want even", hca=rail.hca)
+    return passed(f"{rail.hca} shows {seen.number}")
+
+
+def rail_check(check_id: str, judge: Callable[..., Verdict] = judge_even, **more: Any) -> AnyCheck:
+    settings = {"subject": Rail, "seen": Seen, **more}
+    return Check(id=check_id, title=WORDS, judge=judge, causes=(CAUSE,), **settings)
+
+
+def judge_there(_seen: Nothing, _machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
+    return passed("reached")
+
+
+REACHABLE = Check(
+    id="physical.reachable", title=WORDS, subject=Machine, seen=Nothing, judge=judge_there
+)
+EVEN = rail_check("physical.even")
+ABOVE = rail_check("library.above")
+
+
+def frame(*argv: str, stdout: bytes = b"2\n", rc: int | None = 0, **more: Any) -> Frame:
+    key = Request(Command(argv)).key
+    return Frame(key, stdout, b"", rc, 1.0, 1.5, **more)
+
+
+def frames(**answers: Frame) -> dict[str, Frame]:
+    both = {f.key: f for f in (frame("number", "mlx5_0"), frame("number", "mlx5_1"))}
+    both.update({f.key: f for f in answers.values()})
+    return both
+
+
+def run(
+    *checks: AnyCheck,
+    machine: Machine | None = MACHINE,
+    got: dict[str, Frame] | None = None,
+    error: HostError | None = None,
+    host: Host = HOST,
+) -> dict[str, Result]:
+    results = judge_host(
+        host, checks, machine, frames() if got is None else got, error, lambda b: b.decode()
+    )
+    assert [result.check for result in results] == [check.id for check in checks]
+    return {result.check: result for result in results}
+
+
+def test_one_verdict_a_rail_and_the_worst_stands_for_all() -> None:
+    bad = frame("number", "mlx5_1", stdout=b"3\n")
+    result = run(EVEN, got=frames(bad=bad))["physical.even"]
+    assert [(f.subject, f.verdict.status) for f in result.findings] == [
+        ("mlx5_0", Status.PASS),
+        ("mlx5_1", Status.FAIL),
+    ]
+    assert result.worst.verdict.remedies[0].command == "fix mlx5_1"
+    assert result.worst.evidence[0].head == "3\n"
+    assert result.seconds == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "says"),
+    [
+        (frame("number", "mlx5_0", rc=127), "CommandMissing", "is not there"),
+        (frame("number", "mlx5_0", rc=126), "CommandMissing", "is not there"),
+        (frame("number", "mlx5_0", rc=124, state=State.TIMED_OUT), "CommandTimedOut", "timed out"),
+        (frame("number", "mlx5_0", rc=1, state=State.SUDO_REFUSED), "SudoRefused", "needs root"),
+        (frame("number", "mlx5_0", rc=None, state=State.LOST), "CommandNotRun", "did not end"),
+        (frame("number", "mlx5_0", rc=None), "CommandNotRun", "did not end"),
+        (frame("number", "mlx5_0", truncated=True), "OutputTruncated", "cut"),
+        (frame("number", "mlx5_0", stdout=b"???"), "ParseError", "cannot read"),
+        (frame("number", "mlx5_0", stdout=b""), "ParseError", "is empty"),
+    ],
+)
+def test_what_was_not_read_is_an_error_and_never_a_pass(
+    answer: Frame, error: str, says: str
+) -> None:
+    finding = run(EVEN, got=frames(answer=answer))["physical.even"].findings[0]
+    assert (finding.verdict.status, finding.verdict.kind) == (Status.ERROR, Kind.CHECK)
+    assert finding.verdict.error == error
+    assert says in finding.verdict.reason
+
+
+def test_a_command_that_was_never_run_is_an_error() -> None:
+    finding = run(EVEN, got={})["physical.even"].worst
+    assert finding.verdict.error == "CommandNotRun"
+    assert "not recorded" in finding.verdict.reason
+
+
+def test_a_failed_need_blocks_the_same_rail_only() -> None:
+    after = rail_check("physical.after", needs=("physical.even",))
+    bad = frame("number", "mlx5_0", stdout=b"3\n")
+    result = run(after, EVEN, got=frames(bad=bad))["physical.after"]
+    assert [f.verdict.kind for f in result.findings] == [Kind.BLOCKED, Kind.NONE]
+    assert "physical.even failed on mlx5_0" in result.findings[0].verdict.reason
+
+
+def test_blocked_is_handed_on_with_the_first_cause() -> None:
+    after = rail_check("physical.after", needs=("physical.even",))
+    last = rail_check("physical.last", needs=("physical.after",))
+    bad = frame("number", "mlx5_0", stdout=b"3\n")
+    result = run(EVEN, after, last, got=frames(bad=bad))["physical.last"]
+    assert result.findings[0].verdict.reason == "blocked: physical.even failed on mlx5_0"
+
+
+def test_an_unread_need_does_not_blind_the_check_but_marks_it() -> None:
+    need = rail_check("physical.need", seen=SeenOther)
+    after = rail_check("physical.after", needs=("physical.need",))
+    results = run(need, after)
+    assert results["physical.need"].status is Status.ERROR
+    finding = results["physical.after"].findings[0]
+    assert finding.verdict.status is Status.PASS
+    assert finding.unproven_below == ("physical.need",)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenOther:
+    number: int = reads(OTHER)
+
+
+def test_an_undecidable_need_blocks() -> None:
+    def judge(_seen: Seen, _rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
+        return undecidable("nobody knows", turn_on="declare it")
+
+    need = rail_check("physical.need", judge)
+    after = rail_check("physical.after", needs=("physical.need",))
+    finding = run(need, after)["physical.after"].findings[0]
+    assert finding.verdict.kind is Kind.BLOCKED
+
+
+def test_a_fail_gates_the_layers_above_and_not_its_own() -> None:
+    bad = frame("number", "mlx5_0", stdout=b"3\n")
+    beside = rail_check("physical.beside", seen=SeenHost, judge=judge_hostwide)
+    got = frames(bad=bad, hostwide=frame("hostwide"))
+    results = run(EVEN, beside, ABOVE, got=got)
+    assert results["physical.beside"].status is Status.PASS
+    above = results["library.above"].worst.verdict
+    assert (above.status, above.kind) == (Status.SKIP, Kind.GATED)
+    assert above.reason == "gated: physical.even failed on this host"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHost:
+    number: int = reads(HOSTWIDE)
+
+
+def judge_hostwide(_seen: SeenHost, _rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
+    return passed("seen")
+
+
+def test_an_error_below_does_not_gate_but_marks_what_stands_above() -> None:
+    answer = frame("number", "mlx5_0", rc=127)
+    unread = rail_check("physical.unread", seen=SeenOther)
+    results = run(unread, ABOVE, got=frames(missing=replace(answer, key="once: unrelated")))
+    assert results["library.above"].status is Status.PASS
+    assert results["library.above"].worst.unproven_below == ("physical.unread",)
+
+
+def test_an_unreachable_host_is_one_error_and_the_rest_gated() -> None:
+    error = Unreachable("tcp-refused", "connection refused", "is sshd running?")
+    results = run(REACHABLE, EVEN, ABOVE, machine=None, got={}, error=error)
+    reached = results["physical.reachable"].worst.verdict
+    assert (reached.status, reached.kind, reached.error) == (
+        Status.ERROR,
+        Kind.HOST,
+        "Unreachable",
+    )
+    assert reached.reason.startswith("tcp-refused: connection refused")
+    for check_id in ("physical.even", "library.above"):
+        verdict = results[check_id].worst.verdict
+        assert verdict.kind is Kind.GATED
+        assert "could not be judged" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionLost("connection-lost", "reset"), HostDeadline("host-deadline", "120 s")]
+)
+def test_a_session_that_broke_keeps_what_was_answered(error: HostError) -> None:
+    got = {f.key: f for f in (frame("number", "mlx5_0"),)}
+    results = run(REACHABLE, EVEN, ABOVE, got=got, error=error)
+    assert results["physical.reachable"].worst.verdict.kind is Kind.HOST
+    assert [f.verdict.status for f in results["physical.even"].findings] == [
+        Status.PASS,
+        Status.ERROR,
+    ]
+    assert results["library.above"].worst.verdict.kind is Kind.GATED
+
+
+def test_first_of_takes_the_first_that_speaks_and_says_which() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Either:
+        number: int = reads(first_of(OTHER, NUMBER))
+
+    result = run(
+        rail_check("physical.either", seen=Either),
+        got=frames(missing=frame("other", "mlx5_0", rc=127)),
+    )["physical.either"]
+    finding = result.findings[0]
+    assert finding.verdict.status is Status.PASS
+    assert [(e.key, e.used) for e in finding.evidence] == [
+        ("once: other mlx5_0", False),
+        ("once: number mlx5_0", True),
+    ]
+
+
+def test_when_none_of_them_speaks_the_most_telling_error_stands() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Either:
+        number: int = reads(first_of(OTHER, NUMBER))
+
+    got = frames(
+        missing=frame("other", "mlx5_0", rc=127), odd=frame("number", "mlx5_0", stdout=b"?")
+    )
+    verdict = run(rail_check("physical.either", seen=Either), got=got)["physical.either"]
+    assert verdict.findings[0].verdict.error == "ParseError"
+    assert "none of other or number spoke" in verdict.findings[0].verdict.reason
+
+
+def test_an_optional_reading_is_handed_over_unread() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Maybe:
+        number: int | Unread = tries(OTHER)
+
+    def judge(seen: Maybe, _rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
+        assert isinstance(seen.number, Unread)
+        return undecidable(seen.number.reason)
+
+    result = run(rail_check("physical.maybe", judge, seen=Maybe))["physical.maybe"]
+    assert result.kind is Kind.UNDECIDABLE
+
+
+def test_a_bug_in_a_check_is_an_error_and_the_others_go_on() -> None:
+    def judge(_seen: Seen, _rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
+        raise ZeroDivisionError("oops")
+
+    results = run(rail_check("physical.broken", judge), EVEN)
+    verdict = results["physical.broken"].worst.verdict
+    assert (verdict.status, verdict.error) == (Status.ERROR, "Bug")
+    assert "test_judge.py" in verdict.reason
+    assert results["physical.even"].status is Status.PASS
+
+
+def test_an_absent_rail_is_never_read() -> None:
+    machine = replace(MACHINE, rails=(*RAILS, Rail(2, "mlx5_2", present=False)))
+    finding = run(EVEN, machine=machine)["physical.even"].findings[2]
+    assert (finding.subject, finding.verdict.kind) == ("mlx5_2", Kind.BLOCKED)
+
+
+def test_other_platforms_and_hosts_without_the_subject_are_not_applicable() -> None:
+    ib_only = rail_check("physical.ib", platforms=frozenset({"gpu-ib"}))
+    assert run(ib_only)["physical.ib"].kind is Kind.NOT_APPLICABLE
+    bare = run(EVEN, machine=replace(MACHINE, rails=()))["physical.even"]
+    assert bare.kind is Kind.NOT_APPLICABLE
+
+
+def read_int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def test_expectations_and_limits_come_with_their_origin() -> None:
+    key = Key("commcheck_mtu", read_int, {"": 4200}, unit="bytes", source="kernel header sum")
+
+    @dataclass(frozen=True, slots=True)
+    class Want:
+        mtu: Wanted[int] = expects(key)
+
+    @dataclass(frozen=True, slots=True)
+    class Limits:
+        share: float = limit(0.1, unit="of the window", source="own")
+
+    def judge(_seen: Seen, _rail: Rail, want: Want, limits: Limits) -> Verdict:
+        return passed(f"{want.mtu} {limits.share}")
+
+    check = rail_check("physical.bounds", judge, want=Want, limits=Limits)
+    host = Host(
+        "gpu-01",
+        {"commcheck_mtu": 9000, "commcheck_thresholds": {"physical.bounds.share": 1}},
+        {"commcheck_mtu": Origin("group_vars/gpu.yml:3")},
+        origin=Origin("prod.yaml:7"),
+    )
+    finding = run(check, host=host)["physical.bounds"].worst
+    assert finding.verdict.reason == "9000 1.0"
+    assert [(b.name, b.value, b.origin) for b in finding.bounds] == [
+        ("mtu", 9000, "group_vars/gpu.yml:3"),
+        ("share", 1.0, "prod.yaml:7"),
+    ]
+    defaults = run(check)["physical.bounds"].worst
+    assert [b.origin for b in defaults.bounds] == ["default (kernel header sum)", "default (own)"]
+
+
+def test_a_place_with_a_hostile_name_is_refused() -> None:
+    machine = replace(MACHINE, rails=(Rail(0, "mlx5_0;reboot"),))
+    verdict = run(EVEN, machine=machine)["physical.even"].worst.verdict
+    assert verdict.status is Status.ERROR
+    assert "no name we would put into a command" in verdict.reason
