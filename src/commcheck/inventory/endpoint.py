@@ -1,0 +1,311 @@
+"""How a host is to be reached, from Ansible's connection variables and our own.
+
+What the inventory does not say is ``None`` or empty: ``~/.ssh/config`` and the command line
+decide it. What it says and we do not understand is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn, TypeVar
+
+from commcheck.errors import InventoryError
+from commcheck.inventory.declared import Opaque, quoted
+from commcheck.inventory.ranges import is_address
+from commcheck.model import Host
+
+T = TypeVar("T")
+
+# Where several names mean one thing, the first that is set counts.
+_ADDRESS: Final = ("ansible_host", "ansible_ssh_host")
+_PORT: Final = ("ansible_port", "ansible_ssh_port")
+_USER: Final = ("ansible_user", "ansible_ssh_user")
+_KEY: Final = ("ansible_private_key_file", "ansible_ssh_private_key_file")
+_BECOME_USER: Final = ("ansible_become_user", "ansible_sudo_user")
+_PASSWORDS: Final = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
+_ARGS: Final = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
+_CHECKING: Final = ("ansible_host_key_checking", "ansible_ssh_host_key_checking")
+
+CONNECTION: Final = frozenset(
+    (*_ADDRESS, *_PORT, *_USER, *_KEY, *_BECOME_USER, *_PASSWORDS, *_ARGS, *_CHECKING)
+) | {"ansible_connection", "ansible_become"}
+"""The variables of Ansible that are read here; every other one is never looked at."""
+
+_SSH: Final = ("ssh", "paramiko", "paramiko_ssh", "smart")
+_NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
+_ENVIRONMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FINGERPRINT: Final = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
+_HOST_KEYS: Final = {
+    "yes": "strict",
+    "true": "strict",
+    "accept-new": "accept-new",
+    "no": "insecure",
+    "off": "insecure",
+    "false": "insecure",
+}
+# They set OpenSSH's own connection sharing, patience and chatter; commcheck has its own of each.
+_HARMLESS: Final = {
+    "batchmode",
+    "compression",
+    "connectionattempts",
+    "connecttimeout",
+    "controlmaster",
+    "controlpath",
+    "controlpersist",
+    "forwardx11",
+    "loglevel",
+    "requesttty",
+    "serveralivecountmax",
+    "serveraliveinterval",
+    "tcpkeepalive",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A jump host."""
+
+    address: str
+    port: int | None = None
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """What the inventory says about reaching a host.
+
+    ``jumps`` in the order in which they are passed; ``host_keys``: "strict", "accept-new" or
+    "insecure"; ``pinned_key``: the one fingerprint the host may show; ``password_env``: the
+    environment variable that holds the password; ``path``: folders to add to the remote PATH.
+    """
+
+    kind: str = "ssh"  # "ssh" or "local"
+    address: str
+    port: int | None = None
+    user: str | None = None
+    key_files: tuple[str, ...] = ()
+    jumps: tuple[Hop, ...] = ()
+    proxy_command: str | None = None
+    host_keys: str | None = None
+    known_hosts: tuple[str, ...] = ()
+    pinned_key: str | None = None
+    use_agent: bool = False
+    look_for_keys: bool = False
+    password_env: str | None = None
+    become: bool = False
+    become_user: str | None = None
+    path: tuple[str, ...] = ()
+
+
+def endpoint(host: Host) -> Endpoint:
+    """How to reach a host. Raises ``InventoryError`` with the place of what is wrong."""
+    read = _Variables(host)
+    read.refuse_passwords()
+    kind = read.first(("ansible_connection",), _kind) or "ssh"
+    begun = Endpoint(kind=kind, address=read.first(_ADDRESS, _word) or host.name)
+    for name in _ARGS:
+        if arguments := read.first((name,), _text):
+            begun = _Arguments(read, name).on(begun, arguments)
+    checking = read.first(_CHECKING, _flag)
+    key = read.first(_KEY, _text)
+    return replace(
+        begun,
+        port=read.first(_PORT, _port) or begun.port,
+        user=read.first(_USER, _word) or begun.user,
+        key_files=((key,) if key else ()) + begun.key_files,
+        host_keys=begun.host_keys or {None: None, True: "strict", False: "insecure"}[checking],
+        pinned_key=read.first(("commcheck_host_key",), _fingerprint),
+        use_agent=read.first(("commcheck_ssh_agent",), _flag) or False,
+        look_for_keys=read.first(("commcheck_ssh_look_for_keys",), _flag) or False,
+        password_env=read.first(("commcheck_password_env",), _environment),
+        become=read.first(("ansible_become",), _flag) or False,
+        become_user=read.first(_BECOME_USER, _word),
+        path=read.first(("commcheck_path",), _folders) or (),
+    )
+
+
+class _Variables:
+    """Reads a host's variables, naming the place where one is wrong."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def wrong(self, name: str, what: str, rule: str) -> NoReturn:
+        raise InventoryError(f"{self._host.origin_of(name)}: error: {name}: {what} [{rule}]")
+
+    def first(self, names: tuple[str, ...], read: Callable[[object], T]) -> T | None:
+        """The first of these that is set, read; None where none is."""
+        for name in names:
+            value = self._host.variables.get(name)
+            if value is None or value == "":
+                continue
+            if isinstance(value, Opaque):
+                self.wrong(name, value.why, value.rule)
+            try:
+                return read(value)
+            except ValueError as error:
+                self.wrong(name, f"{quoted(value)} {error}", "connection")
+        return None
+
+    def refuse_passwords(self) -> None:
+        for name in _PASSWORDS:
+            value = self._host.variables.get(name)
+            if value is None or value == "":
+                continue
+            held = (
+                value.why if isinstance(value, Opaque) else "a password does not belong in a file"
+            )
+            self.wrong(
+                name,
+                f"{held}; use a key, or name an environment variable that holds the password "
+                "with commcheck_password_env",
+                "password",
+            )
+
+
+class _Arguments:
+    """Reads the ``ssh`` arguments of one variable: those that say where and as whom."""
+
+    def __init__(self, read: _Variables, name: str) -> None:
+        self._read = read
+        self._name = name
+
+    def on(self, begun: Endpoint, text: str) -> Endpoint:
+        try:
+            words = shlex.split(text)
+        except ValueError as error:
+            self._refuse(text, str(error).lower())
+        for flag, value in self._pairs(words):
+            try:
+                begun = self._option(begun, flag, value)
+            except ValueError as error:
+                self._refuse(f"{flag} {value}", str(error))
+        return begun
+
+    def _refuse(self, what: str, why: str) -> NoReturn:
+        self._read.wrong(self._name, f"{quoted(what)} {why}", "ssh-argument")
+
+    def _pairs(self, words: list[str]) -> Iterator[tuple[str, str]]:
+        waiting = iter(words)
+        for word in waiting:
+            flag, value = word[:2], word[2:]
+            if flag in ("-C", "-q", "-T", "-4", "-6", "-x", "-a") and not value:
+                continue  # compression, quiet and the like: nothing to do with where
+            if flag not in ("-J", "-o", "-i", "-p", "-l", "-F"):
+                self._refuse(word, "is an ssh argument that commcheck does not know")
+            if flag == "-F":
+                self._refuse(word, "is not supported; commcheck reads ~/.ssh/config")
+            value = value or next(waiting, "")
+            if not value:
+                self._refuse(word, "lacks its value")
+            yield flag, value
+
+    def _option(self, begun: Endpoint, flag: str, value: str) -> Endpoint:
+        if flag == "-o":
+            name, _, value = value.strip().partition("=" if "=" in value else " ")
+            return self._named(begun, name.strip(), value.strip().strip('"'))
+        names = {"-J": "ProxyJump", "-i": "IdentityFile", "-p": "Port", "-l": "User"}
+        return self._named(begun, names[flag], value)
+
+    def _named(self, begun: Endpoint, name: str, value: str) -> Endpoint:
+        option = name.lower()
+        if option in _HARMLESS:
+            return begun
+        if option == "proxyjump":
+            return begun if value.lower() == "none" else replace(begun, jumps=_jumps(value))
+        if option == "proxycommand":
+            return replace(begun, proxy_command=None if value.lower() == "none" else value)
+        if option == "stricthostkeychecking":
+            if value.lower() not in _HOST_KEYS:
+                raise ValueError("is none of yes, accept-new and no")
+            return replace(begun, host_keys=_HOST_KEYS[value.lower()])
+        if option in ("userknownhostsfile", "globalknownhostsfile"):
+            return replace(begun, known_hosts=begun.known_hosts + tuple(shlex.split(value)))
+        if option == "identityfile":
+            return replace(begun, key_files=(*begun.key_files, value))
+        if option == "identitiesonly":
+            return begun  # keys that are not named are only offered where asked for, always
+        if option == "port":
+            return replace(begun, port=_port(value))
+        if option == "user":
+            return replace(begun, user=_word(value))
+        raise ValueError("is an ssh option that commcheck does not know")
+
+
+def _jumps(text: str) -> tuple[Hop, ...]:
+    return tuple(_hop(each.strip()) for each in text.split(","))
+
+
+def _hop(text: str) -> Hop:
+    user, _, rest = text.removeprefix("ssh://").rpartition("@")
+    if match := re.fullmatch(r"\[([^\]]+)\](?::(\d+))?|([^:\[\]]+)(?::(\d+))?", rest):
+        address, port = match[1] or match[3], match[2] or match[4]
+    elif rest.count(":") > 1 and is_address(rest):
+        address, port = rest, None
+    else:
+        raise ValueError("is no jump host; wanted [user@]host[:port]")
+    return Hop(_word(address), _port(port) if port else None, _word(user) if user else None)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or any(ord(char) < 32 for char in value):
+        raise ValueError("is no text of one line")
+    return value
+
+
+def _word(value: object) -> str:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not _NAME.fullmatch(text) or text.startswith("-"):
+        raise ValueError("is no name or address")
+    return text
+
+
+def _port(value: object) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise ValueError("is no port number")
+    if not 0 < int(text) < 65536:
+        raise ValueError("is no port number (1 to 65535)")
+    return int(text)
+
+
+def _flag(value: object) -> bool:
+    text = str(value).lower()
+    if text in ("true", "yes", "on", "1", "y", "t"):
+        return True
+    if text in ("false", "no", "off", "0", "n", "f"):
+        return False
+    raise ValueError("is neither true nor false")
+
+
+def _kind(value: object) -> str:
+    name = str(value).removeprefix("ansible.builtin.").removeprefix("ansible.netcommon.")
+    if name == "local":
+        return "local"
+    if name not in _SSH:
+        raise ValueError("is a connection that commcheck has not; it has ssh and local")
+    return "ssh"
+
+
+def _fingerprint(value: object) -> str:
+    if not isinstance(value, str) or not _FINGERPRINT.fullmatch(value):
+        raise ValueError("is no fingerprint; ssh-keygen -lf prints one: SHA256:...")
+    return value.rstrip("=")
+
+
+def _environment(value: object) -> str:
+    if not isinstance(value, str) or not _ENVIRONMENT.fullmatch(value):
+        raise ValueError("is no name of an environment variable")
+    return value
+
+
+def _folders(value: object) -> tuple[str, ...]:
+    folders = value.split(":") if isinstance(value, str) else value
+    if not isinstance(folders, list) or not all(
+        isinstance(each, str) and re.fullmatch(r"/[A-Za-z0-9_./*+@-]*", each) for each in folders
+    ):
+        raise ValueError("is no list of absolute folders")
+    return tuple(folders)

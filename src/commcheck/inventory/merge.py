@@ -1,0 +1,117 @@
+"""From the tree and the files of variables to hosts: precedence, templates, names, platform.
+
+Precedence as in Ansible 2.19, weakest first: variables written in the inventory for ``all``, for
+its groups (deeper beats higher, then ``ansible_group_priority``, then the name), then the files
+``group_vars/all`` and ``group_vars/<group>`` in the same order, then the host's own, then
+``host_vars/<host>``. A value replaces a weaker one whole; mappings are never merged.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from commcheck.errors import Position
+from commcheck.inventory.declared import COMMAND_LINE, Notes, Setting, opaque_in, quoted
+from commcheck.inventory.endpoint import CONNECTION
+from commcheck.inventory.templates import is_template, resolve
+from commcheck.inventory.tree import Tree
+from commcheck.model import PLATFORMS, Host, Origin
+
+OURS = "commcheck_"
+Settings = Mapping[str, Setting]
+
+
+@dataclass(slots=True)
+class VariableFiles:
+    """What ``group_vars/`` and ``host_vars/`` say, by group and host name."""
+
+    groups: dict[str, dict[str, Setting]] = field(default_factory=dict)
+    hosts: dict[str, dict[str, Setting]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What all hosts with the same direct groups share."""
+
+    groups: tuple[str, ...]
+    inline: Settings
+
+
+def hosts(tree: Tree, files: VariableFiles, notes: Notes) -> tuple[Host, ...]:
+    """Every host in Ansible's order, variables merged; what is wrong is added to the notes."""
+    bases: dict[tuple[str, ...], _Base] = {}
+    found = []
+    labels: dict[str, str] = {}
+    for name in tree.hosts_of("all"):
+        member = tree.hosts[name]
+        direct = tuple(member.groups)
+        if direct not in bases:
+            bases[direct] = _base(tree, files, direct)
+        base = bases[direct]
+        settings = {**base.inline, **member.settings, **files.hosts.get(name, {})}
+        variables = {key: setting.value for key, setting in settings.items()}
+        for key in _used(settings):
+            variables[key] = _read(name, settings[key], settings, notes)
+        label = name.replace(".", "_")
+        if (other := labels.setdefault(label, name)) != name:
+            notes.error(
+                member.at,
+                f"host {quoted(name)} would be {label} in JUnit, as host {quoted(other)} is; "
+                "rename one",
+                "name",
+            )
+        origins = {key: _origin(setting.at) for key, setting in settings.items()}
+        found.append(Host(name, variables, origins, base.groups, _origin(member.at)))
+    return tuple(found)
+
+
+def _base(tree: Tree, files: VariableFiles, direct: tuple[str, ...]) -> _Base:
+    chain = tree.chain(direct)
+    merged: dict[str, Setting] = {}
+    for group in chain:
+        merged |= group.settings
+    for group in chain:
+        merged |= files.groups.get(group.name, {})
+    return _Base(tuple(group.name for group in chain if group.name != "all"), merged)
+
+
+def _used(settings: Settings) -> list[str]:
+    return [key for key in settings if key in CONNECTION or key.startswith(OURS)]
+
+
+def _origin(at: Position) -> Origin:
+    return Origin("the command line" if at == COMMAND_LINE else f"{at.path}:{at.line}")
+
+
+def _read(host: str, setting: Setting, settings: Settings, notes: Notes) -> object:
+    """The value of a variable that commcheck uses, templates resolved.
+
+    What cannot be read is an error at once for our own variables. For Ansible's it stays
+    ``Opaque``: the host may never be visited, and only then does it matter.
+    """
+    value = setting.value
+    if is_template(value):
+        names = {"inventory_hostname": host, "inventory_hostname_short": host.partition(".")[0]}
+
+        def lookup(name: str) -> object:
+            return names[name] if name in names else settings[name].value
+
+        value = resolve(value, lookup, (setting.name,))
+    if not setting.name.startswith(OURS):
+        return opaque_in(value) or value
+    if unread := opaque_in(value):
+        notes.error(setting.at, f"{setting.name}: {unread.why}", unread.rule)
+    elif setting.name == "commcheck_platform":
+        _check_platform(setting, value, notes)
+    return value
+
+
+def _check_platform(setting: Setting, value: object, notes: Notes) -> None:
+    allowed = (*PLATFORMS, "unknown")
+    if value is None or value in allowed:
+        return
+    near = difflib.get_close_matches(str(value).replace("_", "-").lower(), allowed, 1)
+    hint = f"did you mean {near[0]}?" if near else f"wanted one of {', '.join(allowed)}"
+    notes.error(setting.at, f"commcheck_platform is {quoted(value)}; {hint}", "platform")

@@ -1,0 +1,163 @@
+"""Connection variables to an endpoint, and every value that is refused, with its place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commcheck.errors import InventoryError
+from commcheck.inventory.endpoint import Endpoint, Hop, endpoint
+from commcheck.inventory.load import load
+from commcheck.model import Host, Origin
+
+PIN = "SHA256:" + "aB3+/" * 8 + "xyz"
+
+
+def host(**variables: object) -> Host:
+    origins = {name: Origin(f"prod.yaml:{line}") for line, name in enumerate(variables, 2)}
+    return Host("gpu-01", variables, origins, origin=Origin("prod.yaml:1"))
+
+
+PLAIN = Endpoint(address="gpu-01")
+
+
+@pytest.mark.parametrize(
+    ("variables", "changes"),
+    [
+        ({}, {}),
+        ({"ansible_host": "192.0.2.1"}, {"address": "192.0.2.1"}),
+        ({"ansible_ssh_host": "old"}, {"address": "old"}),
+        ({"ansible_ssh_host": "old", "ansible_host": "new"}, {"address": "new"}),
+        ({"ansible_host": "2001:db8::1"}, {"address": "2001:db8::1"}),
+        ({"ansible_port": 2222}, {"port": 2222}),
+        ({"ansible_port": "2222"}, {"port": 2222}),
+        ({"ansible_ssh_port": 22}, {"port": 22}),
+        ({"ansible_user": "sre"}, {"user": "sre"}),
+        ({"ansible_ssh_user": "sre"}, {"user": "sre"}),
+        ({"ansible_user": 1001}, {"user": "1001"}),
+        ({"ansible_user": None, "ansible_port": ""}, {}),
+        ({"ansible_ssh_private_key_file": "~/k"}, {"key_files": ("~/k",)}),
+        ({"ansible_private_key_file": "/k a"}, {"key_files": ("/k a",)}),
+        ({"ansible_connection": "local"}, {"kind": "local"}),
+        ({"ansible_connection": "ssh"}, {}),
+        ({"ansible_connection": "ansible.netcommon.paramiko"}, {}),
+        ({"ansible_connection": "smart"}, {}),
+        ({"ansible_become": True}, {"become": True}),
+        ({"ansible_become": "yes", "ansible_become_user": "op"},
+         {"become": True, "become_user": "op"}),
+        ({"ansible_become": False}, {}),
+        ({"ansible_host_key_checking": False}, {"host_keys": "insecure"}),
+        ({"ansible_ssh_host_key_checking": "true"}, {"host_keys": "strict"}),
+        ({"ansible_python_interpreter": "{{ x | y }}", "ansible_become_password": "secret"}, {}),
+        ({"commcheck_host_key": PIN}, {"pinned_key": PIN}),
+        ({"commcheck_host_key": PIN + "="}, {"pinned_key": PIN}),
+        ({"commcheck_ssh_agent": True}, {"use_agent": True}),
+        ({"commcheck_ssh_look_for_keys": "yes"}, {"look_for_keys": True}),
+        ({"commcheck_password_env": "FLEET_PW"}, {"password_env": "FLEET_PW"}),
+        ({"commcheck_path": ["/opt/a", "/usr/local/*/bin"]},
+         {"path": ("/opt/a", "/usr/local/*/bin")}),
+        ({"commcheck_path": "/opt/a:/opt/b"}, {"path": ("/opt/a", "/opt/b")}),
+        ({"ansible_ssh_common_args": "-J bastion"}, {"jumps": (Hop("bastion"),)}),
+        ({"ansible_ssh_common_args": "-Jme@b1:22,b2"},
+         {"jumps": (Hop("b1", 22, "me"), Hop("b2"))}),
+        ({"ansible_ssh_common_args": "-o ProxyJump=a@[2001:db8::1]:2200"},
+         {"jumps": (Hop("2001:db8::1", 2200, "a"),)}),
+        ({"ansible_ssh_common_args": "-J ssh://u@b:1"}, {"jumps": (Hop("b", 1, "u"),)}),
+        ({"ansible_ssh_common_args": "-J 2001:db8::1"}, {"jumps": (Hop("2001:db8::1"),)}),
+        ({"ansible_ssh_common_args": "-J none"}, {}),
+        ({"ansible_ssh_common_args": "-o ProxyCommand='ssh -W %h:%p -q b'"},
+         {"proxy_command": "ssh -W %h:%p -q b"}),
+        ({"ansible_ssh_common_args": "-oStrictHostKeyChecking=no"}, {"host_keys": "insecure"}),
+        ({"ansible_ssh_common_args": "-o 'StrictHostKeyChecking accept-new'"},
+         {"host_keys": "accept-new"}),
+        ({"ansible_ssh_common_args": "-o stricthostkeychecking=yes"}, {"host_keys": "strict"}),
+        ({"ansible_ssh_common_args": "-o UserKnownHostsFile=/dev/null"},
+         {"known_hosts": ("/dev/null",)}),
+        ({"ansible_ssh_common_args": "-C -o ControlMaster=auto -o ControlPersist=60s"}, {}),
+        ({"ansible_ssh_extra_args": "-i ~/.ssh/id -p 2200 -l ops"},
+         {"key_files": ("~/.ssh/id",), "port": 2200, "user": "ops"}),
+        ({"ansible_ssh_extra_args": "-l ops -p 1", "ansible_user": "me", "ansible_port": 2},
+         {"user": "me", "port": 2}),
+        ({"ansible_ssh_common_args": "-J b", "ansible_ssh_extra_args": "-i k"},
+         {"jumps": (Hop("b"),), "key_files": ("k",)}),
+    ],
+)  # fmt: skip
+def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str, object]) -> None:
+    assert endpoint(host(**variables)) == replace(PLAIN, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("ansible_port", "ssh", "'ssh' is no port number [connection]"),
+        ("ansible_port", True, "'True' is no port number [connection]"),
+        ("ansible_port", 70000, "'70000' is no port number (1 to 65535) [connection]"),
+        ("ansible_port", 22.0, "'22.0' is no port number [connection]"),
+        ("ansible_host", "a b", "'a b' is no name or address [connection]"),
+        ("ansible_host", "-oProxyCommand=x",
+         "'-oProxyCommand=x' is no name or address [connection]"),
+        ("ansible_user", ["a"], '"[\'a\']" is no name or address [connection]'),
+        ("ansible_connection", "winrm",
+         "'winrm' is a connection that commcheck has not; it has ssh and local [connection]"),
+        ("ansible_connection", "docker",
+         "'docker' is a connection that commcheck has not; it has ssh and local [connection]"),
+        ("ansible_become", "maybe", "'maybe' is neither true nor false [connection]"),
+        ("ansible_password", "hunter2",
+         "a password does not belong in a file; use a key, or name an environment variable that "
+         "holds the password with commcheck_password_env [password]"),
+        ("ansible_ssh_pass", 1234,
+         "a password does not belong in a file; use a key, or name an environment variable that "
+         "holds the password with commcheck_password_env [password]"),
+        ("ansible_ssh_common_args", "-J b -W x",
+         "'-W' is an ssh argument that commcheck does not know [ssh-argument]"),
+        ("ansible_ssh_common_args", "bastion",
+         "'bastion' is an ssh argument that commcheck does not know [ssh-argument]"),
+        ("ansible_ssh_common_args", "-o PermitLocalCommand=yes",
+         "'-o PermitLocalCommand=yes' is an ssh option that commcheck does not know "
+         "[ssh-argument]"),
+        ("ansible_ssh_common_args", "-o StrictHostKeyChecking=ask",
+         "'-o StrictHostKeyChecking=ask' is none of yes, accept-new and no [ssh-argument]"),
+        ("ansible_ssh_common_args", "-F x",
+         "'-F' is not supported; commcheck reads ~/.ssh/config [ssh-argument]"),
+        ("ansible_ssh_common_args", "-J", "'-J' lacks its value [ssh-argument]"),
+        ("ansible_ssh_common_args", "-p x", "'-p x' is no port number [ssh-argument]"),
+        ("ansible_ssh_common_args", "-J b:x",
+         "'-J b:x' is no jump host; wanted [user@]host[:port] [ssh-argument]"),
+        ("ansible_ssh_common_args", "-J 'x", '"-J \'x" no closing quotation [ssh-argument]'),
+        ("commcheck_host_key", "MD5:aa",
+         "'MD5:aa' is no fingerprint; ssh-keygen -lf prints one: SHA256:... [connection]"),
+        ("commcheck_password_env", "my pw",
+         "'my pw' is no name of an environment variable [connection]"),
+        ("commcheck_path", ["bin"], '"[\'bin\']" is no list of absolute folders [connection]'),
+        ("commcheck_path", "/a;rm", "'/a;rm' is no list of absolute folders [connection]"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(name: str, value: object, text: str) -> None:
+    with pytest.raises(InventoryError) as caught:
+        endpoint(host(**{name: value}))
+    assert caught.value.problems == (f"prod.yaml:2: error: {name}: {text}",)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_templates_and_vaults_matter_only_where_the_host_is_visited(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text(
+        "all:\n"
+        "  vars:\n"
+        "    domain: example.com\n"
+        "    ansible_host: '{{ inventory_hostname }}.{{ domain }}'\n"
+        "    ansible_port: '{{ port }}'\n"
+        "    port: 2222\n"
+        "  hosts:\n"
+        "    good:\n"
+        "    vaulted: {ansible_password: !vault x}\n"
+        "    filtered:\n"
+        "      ansible_user: \"{{ lookup('env', 'USER') }}\"\n"
+    )
+    good, vaulted, filtered = load(["hosts.yml"], cwd=tmp_path).hosts
+    assert endpoint(good) == Endpoint(address="good.example.com", port=2222)
+    with pytest.raises(InventoryError, match=r"hosts\.yml:9: error: ansible_password: it is vault"):
+        endpoint(vaulted)
+    with pytest.raises(InventoryError, match=r"hosts\.yml:11: error: ansible_user: it is the temp"):
+        endpoint(filtered)
