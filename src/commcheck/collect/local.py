@@ -1,0 +1,141 @@
+"""This machine as a host: the same runner, over the pipes of a child process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from commcheck.collect.base import Ask, Sink
+from commcheck.collect.session import Chunk, Session, command_line, converse
+from commcheck.errors import ConnectionLost, Interrupted, Unreachable
+from commcheck.model import Host
+
+_CHUNK_BYTES: Final = 64 << 10
+_SEND_LIMIT_S: Final = 30.0
+_LEAVE_LIMIT_S: Final = 5.0
+"""The runner has killed what it started within about a second of its stdin's end."""
+
+
+class LocalPipe:
+    """A ``Pipe`` to a child of this process. ``argv`` is what a login shell would be."""
+
+    def __init__(self, argv: tuple[str, ...]) -> None:
+        """Start the child. Raises ``OSError`` where it cannot be started."""
+        self._child = subprocess.Popen(  # noqa: S603 - words, no shell string
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            # Ctrl-C on the terminal must reach commcheck alone, which then ends the runner.
+            start_new_session=True,
+        )
+        assert self._child.stdin  # noqa: S101 - for mypy: all three are pipes
+        assert self._child.stdout  # noqa: S101
+        assert self._child.stderr  # noqa: S101
+        self._stdin = self._child.stdin
+        self._outputs = {self._child.stdout: "out", self._child.stderr: "err"}
+        self._open = dict(self._outputs)
+        self._lock = threading.Lock()
+        os.set_blocking(self._stdin.fileno(), False)
+
+    def send(self, data: bytes) -> None:
+        """Send all of ``data``. Raises ``OSError`` where the child does not take it."""
+        rest = memoryview(data)
+        end = time.monotonic() + _SEND_LIMIT_S
+        while rest:
+            with self._lock:
+                if self._stdin.closed:
+                    raise BrokenPipeError("closed")
+                sent = self._stdin.write(rest) or 0
+            rest = rest[sent:]
+            if rest and time.monotonic() > end:
+                raise TimeoutError(f"the shell took no input for {_SEND_LIMIT_S:g} s")
+            if rest:
+                time.sleep(0.001)
+
+    def receive(self, timeout_s: float) -> Chunk | None:
+        """The next chunk, or None after ``timeout_s``."""
+        ready, _, _ = select.select(list(self._open), [], [], max(0.0, timeout_s))
+        if not ready:
+            return None
+        stream = ready[0]
+        data = os.read(stream.fileno(), _CHUNK_BYTES)
+        name = self._open[stream]
+        if not data:
+            del self._open[stream]
+        return Chunk("out" if name == "out" else "err", data)
+
+    def hang_up(self) -> None:
+        """End the lifeline, from any thread: the runner kills what it started and leaves."""
+        with self._lock, contextlib.suppress(OSError):
+            self._stdin.close()
+
+    def close(self) -> None:
+        """Hang up, and see the child leave; one that does not is killed."""
+        self.hang_up()
+        for stream in self._outputs:
+            stream.close()
+        try:
+            self._child.wait(_LEAVE_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+
+class LocalVisitor:
+    """Visits hosts that are this machine (``ansible_connection: local``).
+
+    ``session_of`` gives each host its own session, since several names may be this machine.
+    """
+
+    def __init__(self, session_of: Callable[[Host], Session], shell: str = "/bin/sh") -> None:
+        """``shell`` stands for the login shell."""
+        self._session_of = session_of
+        self._shell = shell
+        self._stopped = False
+        self._pipes: set[LocalPipe] = set()
+        self._lock = threading.Lock()
+
+    def visit(self, host: Host, ask: Ask, sink: Sink) -> None:
+        """Run the bundle here. Raises ``HostError``; ``Interrupted`` after ``stop``."""
+        session = self._session_of(host)
+        pipe = self._open(session)
+        try:
+            converse(pipe, session, ask, sink)
+        except ConnectionLost as error:
+            if self._stopped:
+                raise _interrupted() from error
+            raise
+        finally:
+            with self._lock:
+                self._pipes.discard(pipe)
+
+    def stop(self) -> None:
+        """End every session that is open, and open no other."""
+        with self._lock:
+            self._stopped = True
+            pipes = list(self._pipes)
+        for pipe in pipes:
+            pipe.hang_up()
+
+    def _open(self, session: Session) -> LocalPipe:
+        with self._lock:
+            if self._stopped:
+                raise _interrupted()
+            try:
+                pipe = LocalPipe((self._shell, "-c", command_line(session)))
+            except OSError as error:
+                raise Unreachable("no-shell", f"cannot start {self._shell}: {error}") from error
+            self._pipes.add(pipe)
+            return pipe
+
+
+def _interrupted() -> Interrupted:
+    return Interrupted("interrupted", "the operator stopped the run")

@@ -1,0 +1,119 @@
+"""The byte stream under an SSH connection: a TCP socket, or a proxy command behind a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import queue
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from commcheck.collect.failures import Stage
+
+Step = Callable[[Stage, float], None]
+"""Told what is waited for from now on, and its limit in seconds."""
+
+
+def tcp(address: str, port: int, limit_s: float, step: Step) -> socket.socket:
+    """A connected socket, every address of the name tried in turn. Raises ``OSError``."""
+    ends = time.monotonic() + limit_s
+    step(Stage.RESOLVE, limit_s)
+    places = _resolve(address, port, limit_s)
+    step(Stage.TCP, limit_s)
+    problem: OSError = TimeoutError()
+    for count, (family, kind, protocol, _, place) in enumerate(places):
+        left = ends - time.monotonic()
+        if left <= 0:
+            break
+        sock = socket.socket(family, kind, protocol)
+        try:
+            # A dead first address must leave time for the second.
+            sock.settimeout(left / (len(places) - count))
+            sock.connect(place)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            sock.close()
+            problem = error
+        else:
+            return sock
+    raise problem
+
+
+def _resolve(address: str, port: int, limit_s: float) -> list[Any]:
+    """``getaddrinfo``, given up after ``limit_s``: it knows no time limit of its own."""
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(address.partition("%")[0])
+        return socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )
+    answers: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(list(socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)))
+        except OSError as error:
+            answers.put(error)
+        except UnicodeError as error:
+            answers.put(socket.gaierror(socket.EAI_NONAME, str(error)))
+
+    threading.Thread(target=ask, name=f"resolve {address}", daemon=True).start()
+    try:
+        answer = answers.get(timeout=limit_s)
+    except queue.Empty:
+        raise TimeoutError from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+class ProxyCommand:
+    """A command of the operator's whose stdin and stdout are the connection.
+
+    One end of a socket pair: unlike with pipes, its end is seen as an end of file and its socket
+    has time-outs.
+    """
+
+    def __init__(self, command: str) -> None:
+        """Start it, as OpenSSH does: through a shell that it replaces. Raises ``OSError``."""
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as self
+        self.sock, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the operator's own command
+                ["/bin/sh", "-c", f"exec {command}"],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=self._complaints,
+                start_new_session=True,
+            )
+        except OSError:
+            self.sock.close()
+            raise
+        finally:
+            theirs.close()
+
+    @property
+    def complaint(self) -> str:
+        """The last line it wrote to stderr, for a failure's reason."""
+        if self._complaints.closed:
+            return ""
+        self._complaints.seek(0)
+        lines = self._complaints.read(65536).decode(errors="replace").split("\n")
+        return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
+
+    def close(self) -> None:
+        """End it and what it started."""
+        self.sock.close()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.5)
+                break
+        self._complaints.close()

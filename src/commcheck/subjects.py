@@ -1,0 +1,339 @@
+"""What the runner's first frame says is on a host: the machine, its rails, its accelerators. Pure.
+
+The frame is lines ``key value``, written by ``collect/runner.sh``. Names in it come from the
+host, so they are facts and never trusted: what is put into a command is checked again there.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from commcheck.check import PLACE
+from commcheck.errors import ParseError
+from commcheck.expect import NICS
+from commcheck.model import UNKNOWN, Accelerator, Host, Machine, Rail
+
+VENDORS: Final = {"0x10de": "nvidia", "0x19e5": "ascend"}
+"""PCI vendor ids of accelerators."""
+
+_BDF: Final = re.compile(r"[0-9a-fA-F]{4,}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+
+_VIRTUAL: Final = re.compile(r"kvm|qemu|vmware|virtualbox|xen|bochs|hyper-v|virtual machine", re.I)
+"""DMI names of hypervisors. Cloud names do not tell: bare metal is sold under them too."""
+
+
+@dataclass(slots=True)
+class _Port:
+    """One RDMA port as the frame tells it."""
+
+    hca: str
+    number: int
+    path: str = ""
+    driver: str | None = None
+    link_layer: str | None = None
+    state: str | None = None
+    phys_state: str | None = None
+    netdev: str | None = None
+    nets: list[tuple[str, str]] = field(default_factory=list)  # (netdev, dev_port)
+    physfn: str | None = None  # PCI address of the physical function, for a virtual one
+    is_soft: bool = False  # rxe or siw: RDMA in software over any NIC
+
+    @property
+    def pci(self) -> str | None:
+        found = _BDF.findall(self.path)
+        return found[-1].lower() if found else None
+
+    @property
+    def is_vf(self) -> bool:
+        """A virtual function, or a sub-function: what belongs to the port is not shown to it."""
+        return self.physfn is not None or ".sf." in self.path.rpartition("/")[2]
+
+    @property
+    def card(self) -> str:
+        """The card: its PCI address without the function."""
+        return (self.pci or self.hca).partition(".")[0]
+
+    def device(self) -> str | None:
+        """Its netdev: that of GID 0, else the one whose dev_port is this port."""
+        if self.netdev:
+            return self.netdev
+        numbered = [name for name, dev_port in self.nets if dev_port == str(self.number - 1)]
+        names = numbered or [name for name, _ in self.nets]
+        return names[0] if len(names) == 1 else None
+
+
+@dataclass(slots=True)
+class _Found:
+    """The frame, sorted by what its lines are about."""
+
+    facts: dict[str, str] = field(default_factory=dict)
+    container: bool = False
+    ports: list[_Port] = field(default_factory=list)
+    accelerators: list[tuple[str, str]] = field(default_factory=list)  # (vendor, PCI path)
+    gpus: list[str] = field(default_factory=list)  # PCI addresses that the driver knows
+    default_nets: set[str] = field(default_factory=set)
+    nets: list[tuple[str, str]] = field(default_factory=list)  # (netdev, address) behind it
+    routes: list[tuple[str, ipaddress.IPv4Network]] = field(default_factory=list)
+    lowers: list[tuple[str, str]] = field(default_factory=list)  # (bond or bridge, member)
+
+
+def machine(host: Host, frame_text: str) -> Machine:
+    """The machine. Raises ``ParseError`` where the frame tells no kernel or user id."""
+    found = _read(frame_text)
+    if "kernel" not in found.facts or not found.facts.get("uid", "").isdigit():
+        raise ParseError("the runner's first frame", frame_text, "lines with kernel and uid")
+    accelerators = tuple(_accelerators(found))
+    platform = _platform(host, found, accelerators)
+    rails, others = _rails(host, found, platform)
+    return Machine(
+        name=host.name,
+        platform=platform,
+        hostname=found.facts.get("hostname", ""),
+        kernel=found.facts["kernel"],
+        boot_id=found.facts.get("boot_id", ""),
+        uid=int(found.facts["uid"]),
+        root=found.facts.get("root", "untried"),
+        virtual=_virtual(found),
+        rails=rails,
+        other_ports=others,
+        accelerators=accelerators,
+    )
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _read(text: str) -> _Found:
+    found = _Found()
+    # Not splitlines: it also splits at bytes that a host name may hold.
+    for line in text.split("\n"):
+        key, _, value = line.partition(" ")
+        words = value.split()
+        if not words:
+            continue
+        match key:
+            case "port" if len(words) == 2 and words[1].isdigit():
+                found.ports.append(_Port(_hca(words[0], found.ports), int(words[1])))
+            case "accelerator" if len(words) == 2 and words[0] in VENDORS:
+                found.accelerators.append((VENDORS[words[0]], words[1]))
+            case "gpu":
+                found.gpus.append(words[0].lower())
+            case "default":
+                found.default_nets.add(words[0])
+            case "net4" if len(words) == 3:
+                found.routes.extend(_route(*words))
+            case "net6" if len(words) == 2:
+                found.nets.append((words[0], words[1]))
+            case "lower" if len(words) == 2:
+                found.lowers.append((words[0], words[1]))
+            case "container":
+                found.container = True
+            case _ if found.ports and _of_port(found.ports[-1], key, words):
+                pass
+            case _:
+                found.facts.setdefault(key, value.strip())
+    return found
+
+
+def _hca(name: str, ports: Sequence[_Port]) -> str:
+    """The HCA's name, or one for the report alone: no command takes a name with "?"."""
+    return name if PLACE.fullmatch(name) else f"?{len(ports)}"
+
+
+def _of_port(port: _Port, key: str, words: Sequence[str]) -> bool:
+    """Take a line that belongs to the port named last; False: it is none of a port's."""
+    match key:
+        case "path":
+            port.path = words[0]
+        case "driver":
+            port.driver = words[0]
+        case "link_layer":
+            port.link_layer = words[0]
+        case "state" | "phys_state":
+            # "4: ACTIVE", "5: LinkUp"; the number is the same in every kernel, the word is shown.
+            setattr(port, key, words[-1])
+        case "netdev":
+            port.netdev = words[0]
+        case "net":
+            port.nets.append((words[0], words[1] if len(words) > 1 else ""))
+        case "physfn":
+            port.physfn = words[0].lower()
+        case "soft":
+            port.is_soft = True
+        case "rate":
+            pass
+        case _:
+            return False
+    return True
+
+
+def _route(netdev: str, destination: str, mask: str) -> Iterable[tuple[str, ipaddress.IPv4Network]]:
+    """A line of /proc/net/route: hex words in the host's byte order, which is little endian."""
+    try:
+        raw = [int.from_bytes(bytes.fromhex(word), "little") for word in (destination, mask)]
+        size = bin(raw[1]).count("1")
+        yield netdev, ipaddress.IPv4Network((raw[0], size), strict=False)
+    except ValueError:
+        return
+
+
+# --- machine ------------------------------------------------------------------------------------
+
+
+def _virtual(found: _Found) -> str:
+    if found.container:
+        return "container"
+    names = " ".join(found.facts.get(f"dmi_{key}", "") for key in ("sys_vendor", "product_name"))
+    if "cpu_hypervisor" in found.facts or "hypervisor" in found.facts or _VIRTUAL.search(names):
+        return "vm"
+    return "none"
+
+
+def _accelerators(found: _Found) -> Iterable[Accelerator]:
+    """By PCI address, which is the order in which the drivers number them."""
+    seen = {(vendor, _last_bdf(path)) for vendor, path in found.accelerators}
+    seen |= {("nvidia", address) for address in found.gpus if _BDF.fullmatch(address)}
+    count = dict.fromkeys(VENDORS.values(), 0)
+    for vendor, pci in sorted(seen, key=lambda each: (each[0], each[1] or "")):
+        yield Accelerator(count[vendor], vendor, pci)
+        count[vendor] += 1
+
+
+def _last_bdf(path: str) -> str | None:
+    found = _BDF.findall(path)
+    return found[-1].lower() if found else None
+
+
+def _platform(host: Host, found: _Found, accelerators: Sequence[Accelerator]) -> str:
+    declared = host.variables.get("commcheck_platform")
+    if isinstance(declared, str) and declared:
+        return declared
+    vendors = {each.vendor for each in accelerators}
+    if vendors == {"ascend"}:
+        return "ascend"
+    if vendors != {"nvidia"}:
+        return UNKNOWN
+    near = [port for port in found.ports if _next_to_accelerator(port, found)]
+    layers = {port.link_layer for port in near or found.ports if not port.is_soft}
+    if layers == {"InfiniBand"}:
+        return "gpu-ib"
+    # Mixed without a near one: a storage port may be the odd one. Nothing tells, so say nothing.
+    return "gpu-roce" if layers == {"Ethernet"} else UNKNOWN
+
+
+# --- rails --------------------------------------------------------------------------------------
+
+
+def _rails(host: Host, found: _Found, platform: str) -> tuple[tuple[Rail, ...], tuple[Rail, ...]]:
+    """The ports that are judged, and the others."""
+    ports = sorted(found.ports, key=_natural)
+    declared = host.variables.get(NICS.name)
+    if declared:
+        return _declared(NICS.read(declared) or (), ports)
+    # Virtual functions next to their physical one are for guests: the same wire, told twice.
+    physical = {port.pci for port in ports if not port.is_vf}
+    ports_of_host = [p for p in ports if p.physfn is None or p.physfn not in physical]
+    fabric = [port for port in ports_of_host if _next_to_accelerator(port, found)]
+    if fabric:
+        dark = [port for port in fabric if _is_dark_second_port(port, fabric)]
+        chosen, known = [port for port in fabric if port not in dark], True
+    else:
+        # Nothing tells which ports carry training: judge those that are not for management.
+        chosen = [
+            port
+            for port in ports_of_host
+            if not port.is_soft
+            and port.device() not in _management(found)
+            and not _is_dark_second_port(port, ports)
+        ]
+        known = False
+    rails = [_rail(index, port, fabric=known or None) for index, port in enumerate(chosen)]
+    if not rails and platform in ("gpu-roce", "gpu-ib"):
+        # A host without any port must not vanish from the report.
+        rails = [Rail(0, "none", present=False, fabric=True)]
+    others = [port for port in ports if port not in chosen]
+    return tuple(rails), tuple(_rail(n, port, fabric=False) for n, port in enumerate(others))
+
+
+def _declared(
+    names: Sequence[str], ports: Sequence[_Port]
+) -> tuple[tuple[Rail, ...], tuple[Rail, ...]]:
+    rails: list[Rail] = []
+    used: list[_Port] = []
+    for name in names:
+        hca, _, number = name.partition("/")
+        mine = [p for p in ports if p.hca == hca and (not number or str(p.number) == number)]
+        if mine:
+            used.append(mine[0])
+            rails.append(_rail(len(rails), mine[0], fabric=True))
+        else:
+            port = int(number) if number.isdigit() else 1
+            rails.append(Rail(len(rails), hca, port, present=False, fabric=True))
+    others = [port for port in ports if port not in used]
+    return tuple(rails), tuple(_rail(n, port, fabric=False) for n, port in enumerate(others))
+
+
+def _rail(index: int, port: _Port, *, fabric: bool | None) -> Rail:
+    netdev = port.device()
+    return Rail(
+        index=index,
+        hca=port.hca,
+        port=port.number,
+        # A netdev is put into commands; one that is no name is as good as none.
+        netdev=netdev if netdev and PLACE.fullmatch(netdev) else None,
+        link_layer=port.link_layer,
+        driver=port.driver,
+        pci=port.pci,
+        state=port.state,
+        phys_state=port.phys_state,
+        is_vf=port.is_vf,
+        fabric=fabric,
+    )
+
+
+def _next_to_accelerator(port: _Port, found: _Found) -> bool:
+    """Under the same PCIe root port as an accelerator: PIX or PXB in ``nvidia-smi topo``."""
+    root = _root_port(port.path)
+    return bool(root) and any(_root_port(path) == root for _, path in found.accelerators)
+
+
+def _root_port(path: str) -> str:
+    """Host bridge and root port of a PCI path; "" for a device that sits on the root itself."""
+    match = re.search(r"(pci[0-9a-fA-F:]+)/(.+)", path)
+    if match is None:
+        return ""
+    steps = [step for step in match[2].split("/") if _BDF.fullmatch(step)]
+    return f"{match[1]}/{steps[0]}" if len(steps) > 1 else ""
+
+
+def _is_dark_second_port(port: _Port, ports: Sequence[_Port]) -> bool:
+    """Down, on a card whose other port is up: two-port NICs are often cabled once."""
+    return port.state == "DOWN" and any(
+        other.state == "ACTIVE" and other.card == port.card for other in ports if other is not port
+    )
+
+
+def _management(found: _Found) -> set[str | None]:
+    """Netdevs of the default route and of this session, and what lies under them."""
+    nets: set[str | None] = set(found.default_nets)
+    address = found.facts.get("ssh", "")
+    try:
+        ssh = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        ssh = None
+    if isinstance(ssh, ipaddress.IPv4Address):
+        nets |= {netdev for netdev, network in found.routes if ssh in network}
+    elif ssh is not None:
+        nets |= {netdev for netdev, word in found.nets if word == ssh.exploded.replace(":", "")}
+    for _ in range(4):  # bond over VLAN over bridge: deeper is not seen in the field
+        nets |= {member for upper, member in found.lowers if upper in nets}
+    return nets
+
+
+def _natural(port: _Port) -> tuple[list[tuple[int, str]], int]:
+    parts = re.split(r"(\d+)", port.hca)
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], port.number

@@ -1,0 +1,28 @@
+"""What all tests share: servers are started only where they can be, and say why not elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.sshd import SshdFleet, why_no_sshd
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests marked ``sshd``, with the reason, where no server can be started."""
+    if item.get_closest_marker("sshd") and (reason := why_no_sshd()):
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def sshd_fleet(tmp_path: Path) -> Iterator[Callable[..., SshdFleet]]:
+    """Makes started fleets, as ``SshdFleet(tmp_path, ...)`` does; they end with the test."""
+    with ExitStack() as stack:
+
+        def make(n: int = 1, **options: object) -> SshdFleet:
+            return stack.enter_context(SshdFleet(tmp_path, n, **options))  # type: ignore[arg-type] # passed on as they are
+
+        yield make
