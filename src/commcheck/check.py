@@ -306,6 +306,7 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     needs: tuple[str, ...] = ()
     causes: tuple[Cause, ...] = ()
     platforms: frozenset[str] = frozenset({"gpu-roce", "gpu-ib", "ascend", "unknown"})
+    effects: frozenset[str] = frozenset()  # "load", "write": what it does beyond looking
     not_applicable: Callable[[SubjectT], str | None] = _always
 
     @property

@@ -1,0 +1,182 @@
+"""The NVIDIA driver runs and lists every GPU.
+
+Why: Without the driver no job starts. With a GPU off the bus the ranks of that host are fewer than
+the launcher thinks, and the collective waits for ever.
+Reads: ``nvidia-smi -L``, and the GPUs that the kernel sees on PCI.
+By hand: ``nvidia-smi -L``; ``lspci -d 10de: | grep -E '3D|VGA'``; ``dmesg | grep -E 'NVRM|Xid'``
+(Xid 79: fallen off the bus).
+Mend: after a driver upgrade without a reboot the library is newer than the loaded module: reboot.
+A GPU off the bus comes back only with a power cycle, if at all; do not reset it below a job.
+Healthy though odd: with MIG the list has lines of instances below each GPU; they are not counted.
+A host may have any number of GPUs: without ``commcheck_gpu_count`` the list is compared with PCI.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from commcheck.check import Check, Nothing, expects, failed, passed, reads, warned
+from commcheck.expect import GPU_COUNT
+from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, DriverTrouble, GpuList
+from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the driver lists."""
+
+    listed: GpuList = reads(NVIDIA_SMI_LIST)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """How many there should be, where that is declared."""
+
+    count: Wanted[int | None] = expects(GPU_COUNT)
+
+
+REBOOT = Remedy(
+    command="systemctl reboot",
+    effect=Words(
+        "Loads the driver that matches the installed library; ends everything on the host.",
+        "加载与已安装库匹配的驱动；主机上的所有任务都会终止。",
+    ),
+    precondition=Words(
+        "The host is drained and the scheduler knows.",
+        "主机已排空并通知调度器。",
+    ),
+)
+LOAD = Remedy(
+    command="modprobe nvidia",
+    effect=Words(
+        "Loads the driver, or says why it cannot: then look at dmesg, rebuild it with dkms for the "
+        "running kernel, or install it.",
+        "加载驱动，或给出失败原因：随后查看 dmesg、用 dkms 为当前内核重新编译，或安装驱动。",
+    ),
+    precondition=Words(
+        "The driver of the GPU operator's container is loaded by that container: restart it there.",
+        "若驱动由 GPU Operator 容器提供，应在该容器中重启加载。",
+    ),
+)
+LOOK_FOR_XID = Remedy(
+    command="dmesg -T",
+    effect=Words(
+        "Shows the Xid codes. Xid 79 or nothing on PCI: power cycle (a reboot is not enough), then "
+        "reseat; again: replace the GPU.",
+        "查看 Xid 码。若为 Xid 79 或 PCIe 上已不可见：断电重启（普通重启不够），"
+        "再重新插拔；复发则更换。",
+    ),
+    precondition=Words(
+        "Drain the host before the power cycle; keep nvidia-bug-report.log.gz for the vendor.",
+        "断电前排空主机；保留 nvidia-bug-report.log.gz 给厂商。",
+    ),
+    who="vendor",
+)
+DECLARE = Remedy(
+    command="nvidia-smi -L",
+    effect=Words(
+        "Shows the GPUs; set commcheck_gpu_count to what the host has.",
+        "显示 GPU 列表；将 commcheck_gpu_count 改为实际数量。",
+    ),
+    precondition=Words("None, it only reads.", "无，只读。"),
+)
+
+MISMATCH = Cause(
+    slug="gpu-driver-mismatch",
+    title=Words("Driver and library differ", "驱动与库版本不一致"),
+    meaning=Words(
+        "The driver package was upgraded and the old module is still loaded: no CUDA program can "
+        "start.",
+        "驱动包已升级但仍加载旧内核模块：任何 CUDA 程序都无法启动。",
+    ),
+    remedies=(REBOOT,),
+)
+NO_DRIVER = Cause(
+    slug="gpu-driver-not-loaded",
+    title=Words("GPU driver is not loaded", "GPU 驱动未加载"),
+    meaning=Words(
+        "nvidia-smi cannot reach the driver: not loaded, or not built for the running kernel.",
+        "nvidia-smi 无法与驱动通信：未加载，或未为当前内核编译。",
+    ),
+    remedies=(LOAD, REBOOT),
+)
+NO_GPU = Cause(
+    slug="gpu-none",
+    title=Words("Driver finds no GPU", "驱动未发现 GPU"),
+    meaning=Words(
+        "The driver is loaded and has no device: cards gone from the bus, bound to another driver, "
+        "or not given to this container.",
+        "驱动已加载但没有设备：GPU 从总线丢失、被其他驱动占用，或未分配给该容器。",
+    ),
+    remedies=(LOOK_FOR_XID,),
+)
+LOST = Cause(
+    slug="gpu-lost",
+    title=Words("GPU fell off the bus", "GPU 掉卡"),
+    meaning=Words(
+        "The driver knows the GPU and cannot talk to it any more.",
+        "驱动知道该 GPU 但已无法与之通信。",
+    ),
+    remedies=(LOOK_FOR_XID,),
+)
+MISSING = Cause(
+    slug="gpu-missing",
+    title=Words("A GPU is missing", "GPU 数量不足"),
+    meaning=Words(
+        "The driver lists fewer GPUs than the host should have.",
+        "驱动列出的 GPU 少于主机应有数量。",
+    ),
+    remedies=(LOOK_FOR_XID,),
+)
+MORE = Cause(
+    slug="gpu-more-than-declared",
+    title=Words("More GPUs than declared", "GPU 多于声明数量"),
+    meaning=Words(
+        "The host has more GPUs than the inventory says: the inventory is out of date.",
+        "主机 GPU 多于清单声明：清单可能过期。",
+    ),
+    remedies=(DECLARE,),
+)
+
+BY_TROUBLE: Final = {
+    DriverTrouble.MISMATCH: MISMATCH,
+    DriverTrouble.NO_DRIVER: NO_DRIVER,
+    DriverTrouble.NO_DEVICES: NO_GPU,
+}
+
+
+def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict:
+    """Driver first, then lost GPUs, then the count against inventory or PCI."""
+    listed = seen.listed
+    if listed.trouble is not None:
+        return failed(BY_TROUBLE[listed.trouble], f"nvidia-smi lists no GPU: {listed.trouble}")
+    count = len(listed.gpus)
+    measured = {"gpu_count": count}
+    if listed.lost:
+        reason = f"no answer from GPU {', '.join(listed.lost)}; {count} others answer"
+        return failed(LOST, reason, measured=measured)
+    on_pci = sum(each.vendor == "nvidia" for each in machine.accelerators)
+    if want.count.value is not None:
+        wanted, by = want.count.value, str(want.count.origin)
+    else:
+        wanted, by = max(on_pci, count), "on PCI"
+    if count < wanted:
+        return failed(MISSING, f"{count} GPUs, want {wanted}: {by}", measured=measured)
+    if count > wanted:
+        return warned(MORE, f"{count} GPUs, want {wanted}: {by}", measured=measured)
+    names = ", ".join(dict.fromkeys(gpu.name for gpu in listed.gpus))
+    undeclared = "" if want.count.value is not None else "; their number is not declared"
+    return passed(f"{count} GPUs: {names}{undeclared}", measured=measured)
+
+
+CHECK = Check(
+    id="physical.gpu-driver",
+    title=Words("GPU driver lists every GPU", "GPU 驱动正常且 GPU 齐全"),
+    subject=Machine,
+    seen=Seen,
+    want=Want,
+    judge=judge,
+    causes=(MISMATCH, NO_DRIVER, NO_GPU, LOST, MISSING, MORE),
+    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+)

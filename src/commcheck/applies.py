@@ -1,0 +1,29 @@
+"""Why a check is none of a rail's business: the answers that several checks share.
+
+Each function returns a few words for the report, or None where the check applies. A rail that is
+absent, or whose link layer is not known, stays: saying nothing of it would hide it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from commcheck.model import Rail
+
+
+def ethernet_only(rail: Rail) -> str | None:
+    """InfiniBand has no Ethernet link, no netdev MTU and no RoCE GIDs; EFA has none either."""
+    if rail.link_layer in (None, "Ethernet"):
+        return None
+    return f"{rail.label} is {rail.link_layer}, not Ethernet"
+
+
+def ethernet_port_owner(rail: Rail) -> str | None:
+    """PFC, trust and buffers belong to the physical port: a VF or a bond cannot tell of them."""
+    if (reason := ethernet_only(rail)) is not None:
+        return reason
+    if rail.is_vf:
+        return f"{rail.label} is a virtual function: read this on the host that owns the port"
+    if rail.netdev is not None and re.match(r"(?:bond|team)\d", rail.netdev):
+        return f"{rail.netdev} is a bond: this belongs to its member ports"
+    return None

@@ -1,0 +1,170 @@
+"""What the inventory may say that should be, shared by the checks that compare with it.
+
+Each ``Key`` is a plain inventory variable. ``read`` refuses a value of the wrong type, and one
+beyond what the hardware or the protocol can carry, with a ``ValueError`` that says what was
+wanted. Values of INI inventories and of ``-e`` come as text, so ``"3"`` is as good as ``3``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from commcheck.check import Key
+
+_HCA: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}(?:/\d{1,3})?")
+
+
+def whole(low: int, high: int, what: str) -> Callable[[object], int]:
+    """A reader of whole numbers from ``low`` to ``high``; ``what`` says what the number is."""
+
+    def read(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value.strip()):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"wanted {what}, a whole number from {low} to {high}, not {value!r}")
+        return value
+
+    return read
+
+
+def one_of(*words: str) -> Callable[[object], str]:
+    """A reader of one word out of a few."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value in words:
+            return value
+        raise ValueError(f"wanted one of {', '.join(words)}, not {value!r}")
+
+    return read
+
+
+def read_nics(value: object) -> tuple[str, ...]:
+    """HCA names, ``mlx5_0`` or with a port ``mlx5_0/2``: a list, or one text with commas."""
+    names = [each.strip() for each in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        raise ValueError(f"wanted a list of HCA names like mlx5_0 or mlx5_0/2, not {value!r}")
+    for name in names:
+        if not isinstance(name, str) or not _HCA.fullmatch(name):
+            raise ValueError(f"wanted an HCA name like mlx5_0 or mlx5_0/2, not {name!r}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"wanted each HCA once, but {', '.join(twice)} is there twice")
+    return tuple(names)
+
+
+def read_priorities(value: object) -> tuple[int, ...]:
+    """Ethernet priorities: a list, one number, or one text with commas."""
+    read = whole(0, 7, "Ethernet priorities")
+    given = value.split(",") if isinstance(value, str) else value
+    priorities = given if isinstance(given, list | tuple) else [given]
+    return tuple(sorted({read(each) for each in priorities}))
+
+
+def read_rdma_mtu(value: object) -> int:
+    """An RDMA MTU: one of five sizes."""
+    size = whole(256, 4096, "an RDMA MTU in bytes")(value)
+    if size not in (256, 512, 1024, 2048, 4096):
+        raise ValueError(f"wanted an RDMA MTU of 256, 512, 1024, 2048 or 4096, not {value!r}")
+    return size
+
+
+LINK_LAYER: Final = Key(
+    name="commcheck_link_layer",
+    read=one_of("Ethernet", "InfiniBand"),
+    defaults={"gpu-roce": "Ethernet", "gpu-ib": "InfiniBand"},
+    source="the platform's name says it",
+    meaning="link layer of the training NICs",
+)
+
+# No default of 400: a 200G fleet is as healthy. Undeclared, a port is compared with its own best.
+LINE_RATE_GBITS: Final[Key[int | None]] = Key(
+    name="commcheck_line_rate_gbits",
+    read=whole(1, 1600, "a line rate in Gb/s"),
+    unit="Gb/s",
+    meaning="line rate of each training NIC port",
+)
+
+MTU: Final = Key(
+    name="commcheck_mtu",
+    read=whole(1280, 10240, "an Ethernet MTU in bytes"),
+    defaults={"gpu-roce": 4200},
+    unit="bytes",
+    source="the usual value just above 4192, the least for a RoCE MTU of 4096",
+    meaning="MTU of the training netdevs; the switch ports carry at least as much",
+)
+
+RDMA_MTU: Final = Key(
+    name="commcheck_rdma_mtu",
+    read=read_rdma_mtu,
+    defaults={"gpu-roce": 4096, "gpu-ib": 4096},
+    unit="bytes",
+    source="the largest MTU of the InfiniBand specification",
+    meaning="largest RDMA packet's payload that the ports should agree on",
+)
+
+FLOW_CONTROL: Final = Key(
+    name="commcheck_flow_control",
+    read=one_of("pfc", "global", "none"),
+    defaults={"gpu-roce": "pfc"},
+    source="vendor RoCE guides",
+    meaning="how the fabric avoids loss: PFC, global pause, or not at all (lossy RoCE)",
+)
+
+ROCE_PRIORITY: Final = Key(
+    name="commcheck_roce_priority",
+    read=whole(0, 7, "an Ethernet priority"),
+    defaults={"gpu-roce": 3, "ascend": 4},
+    source="NVIDIA and Broadcom RoCE guides use 3; HCCL_RDMA_SL of CANN defaults to 4",
+    meaning="priority that carries RoCE and is lossless",
+)
+
+LOSSLESS_PRIORITIES: Final[Key[tuple[int, ...] | None]] = Key(
+    name="commcheck_lossless_priorities",
+    read=read_priorities,
+    meaning="priorities that may be lossless; undeclared: the RoCE priority alone",
+)
+
+ROCE_DSCP: Final = Key(
+    name="commcheck_roce_dscp",
+    read=whole(0, 63, "a DSCP"),
+    defaults={"gpu-roce": 26, "ascend": 33},
+    source="NVIDIA and Broadcom RoCE guides use 26; HCCL_RDMA_TC of CANN defaults to 132",
+    meaning="DSCP of RoCE packets: traffic class divided by 4",
+)
+
+TRUST: Final = Key(
+    name="commcheck_trust",
+    read=one_of("dscp", "pcp"),
+    defaults={"gpu-roce": "dscp"},
+    source="vendor RoCE guides",
+    meaning="which mark of a packet decides its priority; pcp only with VLAN-tagged RoCE",
+)
+
+GID_FAMILY: Final = Key(
+    name="commcheck_gid_family",
+    read=one_of("ipv4", "ipv6"),
+    defaults={"gpu-roce": "ipv4"},
+    source="NCCL and perftest pick IPv4 RoCE v2 GIDs by default",
+    meaning="address family of the fabric's RoCE v2 GIDs",
+)
+
+# No default of 8: a host of four GPUs is as healthy. Undeclared, PCI says how many there are.
+GPU_COUNT: Final[Key[int | None]] = Key(
+    name="commcheck_gpu_count",
+    read=whole(1, 64, "a number of GPUs"),
+    meaning="GPUs that the driver should list",
+)
+
+NVLINK_LINKS: Final[Key[int | None]] = Key(
+    name="commcheck_nvlink_links",
+    read=whole(0, 36, "a number of NVLinks"),
+    meaning="active NVLinks of each GPU; undeclared: what its name says",
+)
+
+NICS: Final[Key[tuple[str, ...] | None]] = Key(
+    name="commcheck_nics",
+    read=read_nics,
+    meaning="HCAs that carry training traffic; undeclared: those next to an accelerator",
+)

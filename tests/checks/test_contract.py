@@ -1,0 +1,126 @@
+"""What every check of the checks folder keeps to, whoever writes it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commcheck.check import Command, keys_of, limits_of, readings_of
+from commcheck.discover import FoundCheck, in_order_of_needs, load
+from commcheck.model import PLATFORMS, Cause, Layer, Words
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    (layer, path)
+    for layer in Layer
+    for path in sorted((ROOT / "checks" / layer.value).glob("[!_]*.py"))
+]
+FOUND = [load(path, layer) for layer, path in FILES]
+CHECKS = {one.id: one.check for one in FOUND}
+CAUSES = [(one, cause) for one in FOUND for cause in one.check.causes]
+
+SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+WHO = {"operator", "network team", "vendor", "security owner"}
+
+each_check = pytest.mark.parametrize("one", FOUND, ids=lambda one: one.path.stem)
+
+
+def words(text: Words) -> None:
+    assert text.en.strip() == text.en != ""
+    assert CHINESE.search(text.zh)
+    assert not CHINESE.search(text.en)
+
+
+def test_there_are_checks_and_ids_are_unique() -> None:
+    assert FOUND
+    assert len(CHECKS) == len(FOUND)
+
+
+@each_check
+def test_file_id_and_docstring(one: FoundCheck) -> None:
+    layer, _, noun = one.id.partition(".")
+    assert layer == one.path.parent.name
+    assert SLUG.fullmatch(noun)
+    assert one.path.stem == noun.replace("-", "_")
+    first, *_ = one.doc.split("\n\n")
+    assert first.endswith(".")
+    for label in ("Why: ", "Reads: ", "By hand: "):
+        assert re.search(rf"^{label}", one.doc, re.MULTILINE), label
+    assert len(one.check.title.en) <= 40
+    words(one.check.title)
+
+
+@each_check
+def test_needs_exist_in_the_same_layer(one: FoundCheck) -> None:
+    for need in one.check.needs:
+        assert CHECKS[need].layer is one.check.layer
+    assert one.check.platforms <= {*PLATFORMS, "unknown"}
+
+
+def test_needs_go_in_no_circle() -> None:
+    assert len(in_order_of_needs(CHECKS.values())) == len(CHECKS)
+
+
+@each_check
+def test_limits_and_expectations_have_sources(one: FoundCheck) -> None:
+    for spec in limits_of(one.check.limits).values():
+        assert spec.source
+        assert spec.unit
+    for key in keys_of(one.check.want).values():
+        assert key.name.startswith("commcheck_")
+        assert key.meaning
+        assert key.source or not key.defaults
+
+
+@each_check
+def test_commands_are_words(one: FoundCheck) -> None:
+    for reading in readings_of(one.check.seen).values():
+        for reader in reading.reader.readers:
+            for command in reader.commands:
+                assert isinstance(command, Command)
+                assert all(word and not re.search(r"[\s;|&$`<>]", word) for word in command.argv)
+                assert 0 < command.timeout_s <= 600
+
+
+@each_check
+def test_every_cause_in_the_file_is_declared(one: FoundCheck) -> None:
+    """A judge can only name causes of its module, so these are all it may find."""
+    module = one.check.judge.__globals__
+    in_file = [value for value in module.values() if isinstance(value, Cause)]
+    assert {id(cause) for cause in in_file} == {id(cause) for cause in one.check.causes}
+
+
+def test_slugs_are_unique_and_stable_in_form() -> None:
+    slugs = Counter(cause.slug for _, cause in CAUSES)
+    assert [slug for slug, count in slugs.items() if count > 1] == []
+    assert all(SLUG.fullmatch(slug) for slug in slugs)
+
+
+@pytest.mark.parametrize(("one", "cause"), CAUSES, ids=lambda each: getattr(each, "slug", ""))
+def test_cause_has_words_and_remedies(one: FoundCheck, cause: Cause) -> None:
+    words(cause.title)
+    words(cause.meaning)
+    assert cause.remedies
+    for remedy in cause.remedies:
+        words(remedy.effect)
+        words(remedy.precondition)
+        assert remedy.who in WHO
+
+
+@each_check
+def test_every_cause_is_tested(one: FoundCheck) -> None:
+    test = ROOT / "tests" / "checks" / one.path.parent.name / f"test_{one.path.stem}.py"
+    text = test.read_text()
+    names = {id(value): name for name, value in _globals(one).items() if isinstance(value, Cause)}
+    for cause in one.check.causes:
+        assert re.search(rf"\b{names[id(cause)]}\b", text), cause.slug
+
+
+def _globals(one: FoundCheck) -> dict[str, Any]:
+    found: dict[str, Any] = one.check.judge.__globals__
+    return found

@@ -1,0 +1,95 @@
+"""runbook.md: what is in it, and that the file is today's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from commcheck.check import Check, Nothing, passed
+from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.runbook import anchor, assemble, bundled
+
+ROOT = Path(__file__).parents[1]
+
+
+def judge(_seen: Nothing, _machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
+    return passed("right")
+
+
+def check(
+    check_id: str, needs: tuple[str, ...] = (), causes: tuple[Cause, ...] = ()
+) -> Check[Nothing, Machine, Nothing, Nothing]:
+    return Check(
+        id=check_id,
+        title=Words(f"Title of {check_id}", "标题"),
+        subject=Machine,
+        seen=Nothing,
+        judge=judge,
+        needs=needs,
+        causes=causes,
+    )
+
+
+def test_the_file_is_fresh() -> None:
+    assert (ROOT / "runbook.md").read_text(encoding="utf-8") == bundled(), (
+        "python -m commcheck.runbook > runbook.md"
+    )
+
+
+def test_links_lead_somewhere() -> None:
+    text = bundled()
+    anchors = re.findall(r'<a id="([^"]+)"></a>', text)
+    assert len(anchors) == len(set(anchors))
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(anchors)
+    assert "{" not in text
+
+
+def test_layers_climb_and_needs_come_first() -> None:
+    text = assemble(
+        [
+            (check("library.env"), "Library."),
+            (check("physical.a", needs=("physical.b",)), "A."),
+            (check("physical.b"), "B."),
+            (check("physical.reachable"), "R."),
+        ]
+    )
+    assert re.findall(r'<a id="([^"]+)">', text) == [
+        "physical-reachable",
+        "physical-b",
+        "physical-a",
+        "library-env",
+    ]
+    assert re.findall(r"^## .*", text, re.MULTILINE) == [
+        "## Layer 1: physical",
+        "## Layer 2: library",
+    ]
+    assert "**Judged after** [`physical.b`](#physical-b)." in text
+
+
+def test_needs_in_a_circle_keep_nothing_out() -> None:
+    text = assemble(
+        [(check("physical.a", ("physical.b",)), ""), (check("physical.b", ("physical.a",)), "")]
+    )
+    assert text.count("### Title") == 2
+
+
+def test_a_section() -> None:
+    remedy = Remedy(
+        "ip link set {netdev} up", Words("Sets it up.", "启用。"), Words("None.", "无。")
+    )
+    asked = Remedy("", Words("Pull the cable.", "拔线。"), Words("Ask.", "询问。"), "network team")
+    cause = Cause(
+        "link-down", Words("Down", "断开"), Words("No link.", "无链路。"), (remedy, asked)
+    )
+    doc = "The link is up.\n\nWhy: it must ``be``.\nReads: ``ethtool``.\nBy hand: look."
+    assert anchor("physical.link") == "physical-link"
+    assert assemble([(check("physical.link", causes=(cause,)), doc)]).partition("<a id")[2] == (
+        '="physical-link"></a>\n\n'
+        "### Title of physical.link (`physical.link`)\n\n标题\n\n"
+        "The link is up.\n\n"
+        "**Why.** It must `be`.\n\n**Reads.** `ethtool`.\n\n**By hand.** Look.\n\n"
+        "What it can find:\n\n"
+        '<a id="link-down"></a>\n\n#### Down (`link-down`)\n\n断开. No link.\n\n'
+        "1. `ip link set NETDEV up`: Sets it up. Before: None.\n"
+        "2. Pull the cable. Before: Ask. Who: network team.\n"
+    )
