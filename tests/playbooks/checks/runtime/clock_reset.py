@@ -1,0 +1,40 @@
+"""The clocks are reset.
+
+Why: playbooks in the tests name it. Reads: nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commcheck.check import Check, Nothing, limit, passed
+from commcheck.model import Machine, Verdict, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be set."""
+
+    pause_s: float = limit(1.0, unit="s", source="the test")
+
+
+def judge(_seen: Nothing, _machine: Machine, _want: Nothing, _limits: Limits) -> Verdict:
+    """Nothing to find."""
+    return passed("fine")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loads(Check[Nothing, Machine, Nothing, Limits]):
+    """A check that loads its host."""
+
+    effects: frozenset[str] = frozenset({"write"})
+
+
+CHECK = Loads(
+    id="runtime.clock-reset",
+    title=Words("The clocks are reset", "时钟已重置"),
+    subject=Machine,
+    seen=Nothing,
+    limits=Limits,
+    judge=judge,
+)
