@@ -25,12 +25,15 @@ class Layer(StrEnum):
     @property
     def height(self) -> int:
         """1 for the lowest layer."""
-        return list(Layer).index(self) + 1
+        return _HEIGHTS[self]
 
     @classmethod
     def of(cls, check_id: str) -> Layer:
         """The layer in a check id: ``physical.pfc-enabled`` -> physical."""
         return cls(check_id.partition(".")[0])
+
+
+_HEIGHTS = {layer: height for height, layer in enumerate(Layer, start=1)}
 
 
 class Status(StrEnum):
@@ -61,6 +64,8 @@ class Kind(StrEnum):
 # --- hosts and what is found on them ------------------------------------------------------------
 
 PLATFORMS = ("gpu-roce", "gpu-ib", "ascend")
+UNKNOWN = "unknown"
+"""The platform of a host that neither declares one nor shows one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ class Machine:
     """The host as found: facts from the runner's first frame, and its rails and accelerators."""
 
     name: str
-    platform: str = "unknown"
+    platform: str = UNKNOWN
     hostname: str = ""
     kernel: str = ""
     boot_id: str = ""
@@ -355,16 +360,18 @@ def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:
     return 1 if 1 in codes else 3 if 3 in codes else 0
 
 
-def layer_word(results: Iterable[Result]) -> str:
+def layer_word(results: Iterable[Result], *, strict: bool = False) -> str:
     """What a layer says of itself: ``breaks here``, ``partly judged``, ``pass``, ``not climbed``.
 
-    "pass" stands only where every verdict of every host was judged and right.
+    "pass" stands only where every verdict of every host was judged and right. ``strict``:
+    warnings count as failures.
     """
     verdicts = [finding.verdict for result in results for finding in result.findings]
     rows = [row(verdict) for verdict in verdicts]
     if not rows:
         return "not climbed"
-    if any(each.junit == "failure" for each in rows):
+    wrong = {"failure", "warn"} if strict else {"failure"}
+    if any(each.junit in wrong for each in rows):
         return "breaks here"
     kinds = [verdict.kind for verdict in verdicts]
     if any(

@@ -1,0 +1,186 @@
+"""Text hygiene: every text of remote or user origin passes here before it is shown or stored.
+
+Remote output is hostile: it may hold terminal sequences, characters XML forbids, bidirectional
+overrides, Jenkins attachment markers (a way to publish any file of the build agent), CI console
+commands, and secrets of the host's users.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from commcheck.check import ANSI
+
+CAP: Final = 16 * 1024
+"""Characters of one text in a report; the whole stays in the run folder."""
+
+MASK: Final = "***"
+
+_FORBIDDEN: Final = re.compile(
+    # All but TAB, LF, U+0020-D7FF, U+E000-FFFD, U+10000-10FFFF is no XML 1.0 character. DEL and
+    # the C1 controls are, but terminals obey them (U+009B begins a sequence as ESC [ does).
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
+)
+_BIDI: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_MARKER: Final = re.compile(r"\[\[(?=(?:ATTACHMENT|PROPERTY)\|)", re.IGNORECASE)
+
+
+def decode(data: bytes) -> str:
+    r"""Bytes as text: UTF-8, and what is none shows as ``\xff``. Never raises."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def clean(text: str) -> str:
+    """A text that is safe in XML, JSON, HTML (escaped) and on a terminal; lines are kept.
+
+    Harmless text comes back unchanged, and cleaning twice is cleaning once.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    text = _FORBIDDEN.sub("\ufffd", text)
+    text = _BIDI.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
+    if "[[" in text:
+        # A zero-width space: the eye sees the same, junit-attachments no longer does.
+        text = _MARKER.sub("[[\u200b", text)
+    return mask(text)
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """A cleaned text on one line of at most ``limit`` characters, for messages and tables."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def cut(text: str, limit: int = CAP, where: str = "") -> str:
+    """At most ``limit`` characters; a last line says how much was left out and where it is."""
+    if len(text) <= limit:
+        return text
+    note = f"\n[... {{}} more characters{f', all of it in {where}' if where else ''}]\n"
+    kept = max(0, limit - len(note) - 10)
+    return text[:kept] + note.format(len(text) - kept)
+
+
+# --- consoles of CI systems ---------------------------------------------------------------------
+
+_CONSOLE_COMMAND: Final = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
+
+
+def for_console(text: str, limit: int = 300) -> str:
+    """One line that no CI console takes for a command.
+
+    Azure Pipelines obeys ``##vso[`` anywhere in a line, GitHub ``::name::`` at its start and
+    ``##[name]``, TeamCity ``##teamcity[``.
+    """
+    line = _CONSOLE_COMMAND.sub("## ", one_line(text, limit))
+    return ": :" + line[2:] if line.startswith("::") else line
+
+
+# --- secrets ------------------------------------------------------------------------------------
+
+_NAMED: Final = re.compile(
+    # Possessive quantifiers and the look-behind keep this linear on a megabyte of one word.
+    r"""(?<![\w.-])(?P<name>[\w.-]++)(?P<quote>\\*+["']|)[ \t]*+(?P<sign>[=:])[ \t]*+""",
+    re.ASCII,
+)
+# A value ends where the text around it goes on: at its own quote, or at one that closes a string
+# which began before the name, else JSON would no longer be JSON once it is masked.
+_QUOTED: Final = re.compile(r""""((?:[^"\\\n\0]|\\.)*+)"?|'([^'\n\0]*+)'?""")
+_ESCAPED: Final = re.compile(r"""\\+["']([^"'\\\n\0]*+)""")
+_STRING: Final = {
+    '"': re.compile(r'(?:[^"\\\n\0]|\\[^\n\0])*+'),
+    "'": re.compile(r"(?:[^'\\\n\0]|\\[^\n\0])*+"),
+}
+_WORD: Final = re.compile(
+    r"""(?:[^\s\0"'\\]|\\(?!["'])|\\["']|["'](?![\s,;:)\]}\0]|\Z))*+""", re.ASCII
+)
+_ITEM: Final = re.compile(r"[^\s\0,}\]\[{]*+", re.ASCII)
+_LINE: Final = re.compile(r"""(?:[^\n\0"']|["'](?![ \t]*+[,:\]}\n\0]|[ \t]*+\Z))*+""")
+_SECRET_NAME: Final = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION$|^AWS_|[_.-]AWS_|KEYS?$",
+    re.IGNORECASE,
+)
+_OPEN_NAME: Final = re.compile(
+    # NCCL_ and HCCL_ hold no secrets. P_Key, Q_Key, lkey and rkey are fields of InfiniBand, and
+    # rates of training tokens are no tokens.
+    r"(?:NCCL_|HCCL_)[\w.-]*|(?:[\w.-]*[_.-])?[PQLR]_?KEYS?|[\w.-]*TOKENS[\w.-]*",
+    re.IGNORECASE | re.ASCII,
+)
+_PRIVATE_KEY: Final = re.compile(
+    # A block whose end was cut off is masked to the end of the text.
+    r"-----BEGIN (?P<what>[A-Z0-9 ]{0,40}PRIVATE KEY)-----.*?(?:-----END (?P=what)-----|\Z)",
+    re.DOTALL,
+)
+_USERINFO: Final = re.compile(r"://[^\s/?#@\0]++@", re.ASCII)
+_SUSPECT: Final = (
+    "TOKEN",
+    "SECRET",
+    "PASSW",
+    "PASSP",
+    "CREDENTIAL",
+    "AWS_",
+    "KEY",
+    "AUTHORIZATION",
+    "://",
+)
+
+
+def mask(text: str) -> str:
+    """The text with values that look secret replaced by ``***``. Linear in the text's length."""
+    upper = text.upper()  # nine plain searches are many times faster than one that ignores case
+    if not any(word in upper for word in _SUSPECT):
+        return text
+    text = _PRIVATE_KEY.sub(rf"-----BEGIN \g<what>----- {MASK} -----END \g<what>-----", text)
+    text = _USERINFO.sub(f"://{MASK}@", text)
+    return _mask_assignments(text)
+
+
+def mask_bytes(data: bytes) -> bytes:
+    """The same for bytes as they come from a host; bytes that are no UTF-8 stay as they are."""
+    return mask(data.decode("latin-1")).encode("latin-1")
+
+
+def _mask_assignments(text: str) -> str:
+    parts: list[str] = []
+    done = 0
+    position = 0
+    while match := _NAMED.search(text, position):
+        position = match.end()  # what is no secret may itself hold an assignment
+        if not _is_secret(match["name"], match["sign"]):
+            continue
+        start, end = _value(text, match)
+        if start < end:
+            # A number of JSON becomes a string of JSON.
+            bare = match["quote"] in ('"', "'") and start == match.end()
+            parts += [text[done:start], f'"{MASK}"' if bare else MASK]
+            done = position = end
+    return "".join([*parts, text[done:]])
+
+
+def _value(text: str, match: re.Match[str]) -> tuple[int, int]:
+    """Where the value of a name begins and ends, its quotes left out."""
+    start = match.end()
+    if quoted := _QUOTED.match(text, start):
+        return quoted.span(1 if quoted[1] is not None else 2)
+    if escaped := _ESCAPED.match(text, start):
+        return escaped.span(1)
+    before = text[match.start() - 1 : match.start()]
+    if match["quote"]:
+        form = _ITEM  # "name": 17
+    elif before in _STRING:
+        form = _STRING[before]  # "NAME=value with blanks"
+    elif match["sign"] == ":" or match["name"].upper().endswith("AUTHORIZATION"):
+        form = _LINE  # Name: value to the end of the line
+    else:
+        form = _WORD  # NAME=VALUE
+    value = form.match(text, start)
+    return value.span() if value else (start, start)
+
+
+def _is_secret(name: str, sign: str) -> bool:
+    if not _SECRET_NAME.search(name) or _OPEN_NAME.fullmatch(name):
+        return False
+    # "key: value" is a table's heading; "?key=..." is how chat robots are addressed.
+    return sign == "=" or name.upper() not in ("KEY", "KEYS")

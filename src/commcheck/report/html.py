@@ -1,0 +1,253 @@
+"""The report as one HTML file: complete without style and script, and nothing in it is executed.
+
+Remote output is hostile. Every value passes ``clean`` and is escaped by Jinja; nothing is marked
+safe, ids come from ``slug``, and a content security policy forbids what slips through. No clock
+and no random: the same record gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from commcheck.diagnose import Diagnosis, diagnose
+from commcheck.model import Kind, Layer
+from commcheck.report.cards import Card, Gap, cards, gaps
+from commcheck.report.cleaning import clean
+from commcheck.report.evidence import Shelf
+from commcheck.report.fleet import Fleet, Verdicts, first_failing, fleet, verdicts
+from commcheck.report.hosts import Hosts, Loud, host_pages, loud_hosts
+from commcheck.report.junit import anchor
+from commcheck.report.record import Record
+from commcheck.report.text import duration
+from commcheck.report.words import (
+    EXIT_CODES,
+    VERDICTS,
+    Lang,
+    Mark,
+    folded,
+    many,
+    pieces,
+    rung_mark,
+    say,
+    utc,
+)
+
+RUNBOOK: Final = "../../runbook.md"
+"""From ``reports/RUN/report.html`` to the runbook beside ``reports``."""
+
+MAX_BYTES: Final = 10_000_000
+"""Beyond this browsers open a page slowly, and chat programs refuse it."""
+
+MAX_NODES: Final = 15_000
+"""Elements that Chromium opens well within a second on two cores."""
+
+_LANG_TAGS: Final = {"en": "en", "zh": "zh-Hans"}
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How much a page holds, beyond what it needs to name every cause."""
+
+    hosts: int = 300  # shown one by one
+    lines: int = 500  # verdicts of them all
+    patterns: int = 200  # rows of the fleet table
+    cells: int = 3000
+    cards: int = 100
+    evidence: int = 4096  # characters of one answer
+
+    @property
+    def halved(self) -> Caps:
+        """The next smaller page. A cause keeps its card whatever else goes."""
+        return Caps(
+            self.hosts // 2,
+            self.lines // 2,
+            self.patterns // 2,
+            self.cells // 2,
+            self.cards,
+            max(self.evidence // 2, 256),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the template shows."""
+
+    record: Record
+    diagnosis: Diagnosis
+    exit_code: int
+    verdict: Mark
+    cause: Card | None  # of the headline
+    cards: tuple[Card, ...]
+    more_cards: int
+    gaps: tuple[Gap, ...]
+    fleet: Fleet
+    first_failing: tuple[tuple[Layer, tuple[str, ...]], ...]
+    hosts: Hosts
+    checks: Counter[Layer]  # planned, by layer
+    unmeasured: int  # cases that were not permitted
+    caps: Caps
+    lowered: bool
+
+
+def render(record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en") -> bytes:
+    """The whole page. ``lang`` is of the checks' own words: causes, meanings, remedies.
+
+    ``runbook_url`` is relative, or http(s); raises ``ValueError`` for any other scheme.
+    """
+    runbook = _checked(runbook_url)
+    sources = _Sources(
+        record, diagnose(record), record.exit_code, verdicts(record), loud_hosts(record)
+    )
+    caps = Caps()
+    while True:
+        data = _html(_page(sources, caps), runbook, lang)
+        # What is no element is escaped, so every other "<" opens one.
+        nodes = data.count(b"<") - data.count(b"</")
+        if (len(data) <= MAX_BYTES and nodes <= MAX_NODES) or caps.hosts == 0:
+            return data
+        caps = caps.halved
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What does not depend on how much fits: a large run is walked through once."""
+
+    record: Record
+    diagnosis: Diagnosis
+    exit_code: int
+    verdicts: Verdicts
+    loud: Loud
+
+
+def _page(sources: _Sources, caps: Caps) -> Page:
+    record, diagnosis = sources.record, sources.diagnosis
+    shelf = Shelf(caps.evidence)
+    causes = cards(record, diagnosis, shelf)  # first: the hosts refer to what stands above them
+    return Page(
+        record=record,
+        diagnosis=diagnosis,
+        exit_code=sources.exit_code,
+        verdict=VERDICTS[diagnosis.status],
+        cause=next((card for card in causes if card.group is diagnosis.cause), None),
+        cards=causes[: caps.cards],
+        more_cards=max(0, len(causes) - caps.cards),
+        gaps=gaps(record, shelf)[: caps.cards],
+        fleet=fleet(sources.verdicts, max_patterns=caps.patterns, max_cells=caps.cells),
+        first_failing=first_failing(record, diagnosis),
+        hosts=host_pages(sources.loud, shelf, max_hosts=caps.hosts, max_lines=caps.lines),
+        checks=Counter(check.layer for check in record.plan.checks),
+        unmeasured=sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in diagnosis.ladder),
+        caps=caps,
+        lowered=caps != Caps(),
+    )
+
+
+def _checked(url: str) -> str:
+    """Browsers drop blanks and control characters before they look for a scheme."""
+    plain = re.sub(r"[\x00-\x20]", "", url)
+    if plain != url or urlsplit(plain).scheme not in ("", "http", "https"):
+        raise ValueError(f"runbook {url!r}: wanted a relative path, or an http or https address")
+    return url
+
+
+# --- the template -------------------------------------------------------------------------------
+
+
+def _html(page: Page, runbook: str, lang: Lang) -> bytes:
+    environment = _environment()
+    style = environment.get_template("report.css").render()
+    text = environment.get_template("report.html").render(
+        page=page,
+        record=page.record,
+        diagnosis=page.diagnosis,
+        style_hash=base64.b64encode(sha256(style.encode()).digest()).decode(),
+        exit_code=EXIT_CODES[page.exit_code],
+        runbook=partial(_runbook, runbook),
+        say=partial(say, lang=lang),
+        tag=_LANG_TAGS[lang],
+        layers=list(Layer),
+    )
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _runbook(url: str, check: str) -> str:
+    return f"{url}#{anchor(check)}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("commcheck.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        bar=bar,
+        duration=duration,
+        folded=folded,
+        many=many,
+        pieces=pieces,
+        rung_mark=rung_mark,
+        utc=utc,
+    )
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """The one gate that every value passes on its way into the page, before it is escaped."""
+    if hasattr(value, "__html__"):
+        return value  # the template's own macros, whose values came this way already
+    if value is None:
+        raise TypeError("nothing to show: a template must say what an absent value means")
+    return clean(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a layer's bar, in thousandths of its width."""
+
+    tone: str
+    start: int
+    width: int
+    colour: str
+
+
+_COLOURS: Final = {
+    # Marks with at least 3.5 to 1 against white and against the dark ground, where no style is
+    # allowed; the style sheet refines them.
+    "fail": "#d03b2d",
+    "error": "#b25e00",
+    "warn": "#8a6d00",
+    "pass": "#2e7d4f",
+    "gated": "#7a8591",
+    "skip": "#c3cbd4",
+}
+
+
+def bar(hosts: dict[str, int]) -> tuple[Segment, ...]:
+    """A layer's hosts as a bar. What is wrong stands first, and one host in 2,000 is still seen."""
+    total = sum(hosts.values())
+    widths = {
+        tone: max(12, round(1000 * hosts[tone] / total)) for tone in _COLOURS if hosts.get(tone)
+    }
+    if widths:
+        widest = max(widths, key=lambda tone: widths[tone])
+        widths[widest] += 1000 - sum(widths.values())
+    start = 0
+    segments = []
+    for tone, width in widths.items():
+        segments.append(Segment(tone, start, width, _COLOURS[tone]))
+        start += width
+    return tuple(segments)

@@ -1,0 +1,252 @@
+"""JUnit XML for Jenkins and other readers: one file a layer, names stable for ever.
+
+Jenkins keys its history on suite, class and case name, so none of them holds anything measured.
+Every file is valid under the schema of the xUnit plugin, which drops files that are not.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC
+from hashlib import sha256
+from typing import Any, Final
+
+import junit_xml
+
+from commcheck.model import Evidence, Finding, Kind, Layer, Result, Status, row
+from commcheck.report.cleaning import CAP, clean, cut, one_line
+from commcheck.report.ranges import fold_hosts
+from commcheck.report.record import INTERRUPTED, Record
+
+MAX_CASES: Final = 20_000
+"""Cases a file: GitLab refuses files of more than 250,000 objects or 30 MB."""
+
+RUNBOOK: Final = "runbook.md"
+
+_WARNING_LIMIT: Final = 900
+"""Jenkins keeps 1,000 characters of a passing case's output."""
+
+_SKIP_WORDS: Final = {
+    Kind.NOT_APPLICABLE: "not applicable",
+    Kind.BLOCKED: "blocked",
+    Kind.GATED: "gated",
+    Kind.WAIVED: "waived",
+    Kind.NOT_PERMITTED: "not permitted",
+    Kind.BUSY: "busy",
+    Kind.UNDECIDABLE: "undecidable",
+}
+
+
+def render(
+    record: Record, *, runbook_url: str = RUNBOOK, strict: bool | None = None
+) -> dict[str, bytes]:
+    """File names and contents; a layer without a case has no file. The same record, same bytes.
+
+    ``strict`` makes warnings failures; by default as the run was started. Raises ``ValueError``
+    if the XML would not hold what the verdicts say.
+    """
+    strict = record.info.strict if strict is None else strict
+    labels = host_labels([*record.plan.hosts, *(result.host for result in record.sorted)])
+    files: dict[str, bytes] = {}
+    for layer, results in record.layers.items():
+        for number, start in enumerate(range(0, len(results), MAX_CASES), start=1):
+            chunk = results[start : start + MAX_CASES]
+            suite = _Suite(
+                f"commcheck.{layer}",
+                [_case(result, labels[result.host], runbook_url, strict) for result in chunk],
+                # A split layer is merged by Jenkins, which adds the times up.
+                seconds=record.seconds if number == 1 else 0.0,
+                timestamp=record.info.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                properties=_properties(record),
+            )
+            element = suite.build_xml_doc()
+            _verify(element, chunk, strict)
+            suffix = "" if number == 1 else f"-{number}"
+            files[f"TEST-commcheck-{layer}{suffix}.xml"] = _serialise(element)
+    return files
+
+
+def host_labels(hosts: Iterable[str]) -> dict[str, str]:
+    """A class name for every host. Jenkins takes all before the last dot for the package.
+
+    Hosts that would share a label (``a.b`` and ``a_b``) get a digest of their name, which does
+    not depend on who else is in the run's order.
+    """
+    plain = {host: one_line(host, 200).replace(".", "_") or "_" for host in dict.fromkeys(hosts)}
+    uses = Counter(plain.values())
+    return {
+        host: label if uses[label] == 1 or label == host else f"{label}~{_digest(host)}"
+        for host, label in plain.items()
+    }
+
+
+def anchor(check: str) -> str:
+    """The section of the runbook on a check."""
+    return check.replace(".", "-")
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:6]
+
+
+def _properties(record: Record) -> Mapping[str, str]:
+    info = record.info
+    return {
+        "commcheck.version": one_line(info.version),
+        "commcheck.playbook": one_line(info.playbook),
+        "commcheck.run": one_line(info.run_id),
+        "commcheck.inventory": one_line(f"{', '.join(info.inventory)} {info.inventory_digest}"),
+        "commcheck.state": record.state,
+        "commcheck.exit_code": str(record.exit_code),
+    }
+
+
+# --- cases --------------------------------------------------------------------------------------
+
+
+def _outcome(result: Result, strict: bool) -> str:
+    outcome = row(result.worst.verdict).junit
+    return "failure" if outcome == "warn" and strict else outcome
+
+
+def _case(result: Result, label: str, runbook_url: str, strict: bool) -> Any:
+    verdict = result.worst.verdict
+    case = junit_xml.TestCase(
+        one_line(result.check),
+        classname=f"commcheck.{Layer.of(result.check)}.{label}",
+        elapsed_sec=result.seconds,
+    )
+    outcome = _outcome(result, strict)
+    if outcome == "warn":
+        runbook = f"\nrunbook: {runbook_url}#{anchor(result.check)}\n"
+        case.stdout = one_line(f"WARN {verdict.reason}", _WARNING_LIMIT - len(runbook)) + runbook
+    elif outcome == "failure":
+        message = _with_count(result)
+        slug = verdict.cause.slug if verdict.cause else "failure"
+        kind = "warn" if verdict.status is Status.WARN else one_line(slug)
+        case.add_failure_info(message, _text(message, result, runbook_url), kind)
+    elif outcome == "error":
+        said = "not run" if verdict.error == INTERRUPTED else "could not judge"
+        message = one_line(f"ERROR {said}: {_with_count(result)}")
+        error = one_line(verdict.error) or "Unjudgeable"
+        case.add_error_info(message, _text(message, result, runbook_url), error)
+    elif outcome == "skipped":
+        word = _SKIP_WORDS[verdict.kind]
+        reason = one_line(verdict.reason)
+        case.add_skipped_info(reason if reason.startswith(word) else one_line(f"{word}: {reason}"))
+    return case
+
+
+def _with_count(result: Result) -> str:
+    """The worst subject's reason, and how many share its fate: ``... (2 of 8)``."""
+    same = [each for each in result.findings if each.verdict.status is result.status]
+    judged = len(result.findings)
+    count = f" ({len(same)} of {judged})" if judged > 1 else ""
+    reason = one_line(result.worst.verdict.reason, 300 - len(count)) or "no printable reason"
+    return reason + count
+
+
+def _text(message: str, result: Result, runbook_url: str) -> str:
+    worst = result.worst
+    where = "group" if result.host.startswith("@") else "host"
+    host = one_line(result.host)
+    lines = [message, f"{where}: {host.removeprefix('@')}   check: {one_line(result.check)}"]
+    bounds = [
+        f"{bound.name}={bound.value}{' ' + bound.unit if bound.unit else ''} ({bound.origin})"
+        for bound in worst.bounds
+    ]
+    if bounds:
+        lines[-1] += f"   threshold: {', '.join(bounds)}"
+    lines += _subjects(result)
+    for remedy in worst.verdict.remedies:
+        who = "" if remedy.who == "operator" else f" ({remedy.who})"
+        parts = [remedy.command, remedy.effect.en, remedy.precondition.en]
+        lines.append(f"remedy{who}: " + "; ".join(part for part in parts if part))
+    if worst.unproven_below:
+        lines.append(f"not proven below: {', '.join(worst.unproven_below)}")
+    lines.append(f"runbook: {runbook_url}#{anchor(result.check)}")
+    lines += _evidence(result.findings)
+    text = clean("\n".join(lines))
+    return cut(text, CAP, f"frames of {host} in the run folder") + "\n"
+
+
+def _subjects(result: Result) -> list[str]:
+    """One line for every subject that does not pass, in rail order; the others folded."""
+    findings = [finding for finding in result.findings if finding.subject]
+    quiet: dict[str, list[str]] = {}
+    lines = []
+    for finding in findings:
+        verdict = finding.verdict
+        if row(verdict).junit in ("pass", "skipped"):
+            word = verdict.kind.value or verdict.status.value
+            quiet.setdefault(word, []).append(finding.subject)
+        else:
+            lines.append(f"{finding.subject}: {verdict.status.value.upper()} {verdict.reason}")
+    return lines + [f"{fold_hosts(subjects)}: {word}" for word, subjects in quiet.items()]
+
+
+def _evidence(findings: Sequence[Finding]) -> list[str]:
+    """The commands of what does not pass, with their output; each command once."""
+    shown: dict[str, Evidence] = {}
+    for finding in findings:
+        if row(finding.verdict).junit not in ("pass", "skipped"):
+            for each in finding.evidence:
+                shown.setdefault(each.key, each)
+    lines = []
+    for each in sorted(shown.values(), key=lambda evidence: not evidence.used):
+        phase, _, command = each.key.partition(": ")
+        when = "" if phase == "once" else f"{phase}, "
+        rc = "?" if each.rc is None else each.rc
+        lines.append(f"$ {command or phase}   ({when}rc {rc}, {each.seconds:.3f} s)")
+        if each.head.strip():
+            lines.append(each.head.rstrip("\n"))
+        if each.truncated:
+            lines.append("[... cut]")
+    return lines
+
+
+# --- XML ----------------------------------------------------------------------------------------
+
+
+class _Suite(junit_xml.TestSuite):  # type: ignore[misc]  # junit-xml has no type hints
+    """A suite whose XML is valid under the schema that Jenkins' xUnit plugin enforces."""
+
+    def __init__(self, name: str, cases: list[Any], *, seconds: float, **more: Any) -> None:
+        super().__init__(name, cases, **more)
+        self._seconds = seconds
+
+    def build_xml_doc(self, encoding: str | None = None) -> ET.Element:
+        """The package's element, without what the schema forbids and with plain times."""
+        element: ET.Element = super().build_xml_doc(encoding)
+        element.attrib.pop("disabled")
+        element.set("time", f"{self._seconds:.3f}")
+        for case, node in zip(self.test_cases, element.iter("testcase"), strict=True):
+            node.set("time", f"{case.elapsed_sec or 0.0:.3f}")
+            for skipped in node.iter("skipped"):
+                skipped.attrib.pop("type")
+        return element
+
+
+def _verify(suite: ET.Element, results: Sequence[Result], strict: bool) -> None:
+    """The XML says what the verdicts say: an empty message would have made a failure a pass."""
+    wanted = Counter(_outcome(result, strict) for result in results)
+    found = Counter(child.tag for case in suite.iter("testcase") for child in case)
+    for outcome, attribute in (
+        ("failure", "failures"),
+        ("error", "errors"),
+        ("skipped", "skipped"),
+    ):
+        if not wanted[outcome] == found[outcome] == int(suite.get(attribute, "0")):
+            raise ValueError(f"JUnit: {found[outcome]} {outcome} elements, want {wanted[outcome]}")
+    if int(suite.get("tests", "0")) != len(results):
+        raise ValueError(f"JUnit: {suite.get('tests')} cases, want {len(results)}")
+
+
+def _serialise(suite: ET.Element) -> bytes:
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    body: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + body + b"\n"

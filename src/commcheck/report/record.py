@@ -1,0 +1,153 @@
+"""The one record of a run that every report is rendered from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Final, Literal
+
+from commcheck import model
+from commcheck.model import Finding, Kind, Layer, Result, Status, Verdict, Words
+from commcheck.report.ranges import natural
+
+State = Literal["complete", "interrupted", "incomplete"]
+"""``interrupted``: stopped by the operator; ``incomplete``: killed, no end was written."""
+
+INTERRUPTED: Final = "Interrupted"
+"""Error class of a planned case that was never judged."""
+
+_NOT_RUN: Final[Mapping[State, str]] = {
+    "interrupted": "interrupted by the operator",
+    "incomplete": "the run was killed before this was judged",
+    "complete": "the run ended without judging this",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What a run was asked to do. ``started`` is aware, in UTC.
+
+    ``settings`` are the options in force, as text; ``strict``: warnings count as failures.
+    """
+
+    run_id: str
+    started: datetime
+    version: str
+    playbook: str
+    inventory: tuple[str, ...]
+    inventory_digest: str
+    limit: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCheck:
+    """A check of the plan: ``source`` is its path or ``bundled``.
+
+    ``overrides`` is empty, or says what it stands in for: ``bundled`` or a path.
+    """
+
+    id: str
+    title: Words
+    source: str = "bundled"
+    overrides: str = ""
+
+    @property
+    def layer(self) -> Layer:
+        """The layer in its id."""
+        return Layer.of(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be judged: hosts in inventory order, checks in playbook order, cases by host."""
+
+    hosts: tuple[str, ...] = ()
+    checks: tuple[PlannedCheck, ...] = ()
+    cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many cases are planned."""
+        return sum(len(checks) for checks in self.cases.values())
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run as far as it got.
+
+    ``reached`` maps a host to "" where its session ran to the end, else to the error's code;
+    hosts that were never begun are missing.
+    """
+
+    info: RunInfo
+    plan: Plan
+    results: tuple[Result, ...] = ()
+    notes: tuple[str, ...] = ()
+    ended: datetime | None = None
+    state: State = "incomplete"
+    reached: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def sorted(self) -> tuple[Result, ...]:
+        """A result for every planned case, by inventory and playbook order, groups first.
+
+        A case judged twice shows the later result; one never judged is an error, since a half
+        run must not look green.
+        """
+        by_case = {(result.host, result.check): result for result in self.results}
+        for host, checks in self.plan.cases.items():
+            for check in checks:
+                if (host, check) not in by_case:
+                    by_case[(host, check)] = self._not_run(host, check)
+        host_order = {host: index for index, host in enumerate(self.plan.hosts)}
+        check_order = {check.id: index for index, check in enumerate(self.plan.checks)}
+
+        def place(case: tuple[str, str]) -> tuple[object, ...]:
+            host, check = case
+            return (
+                not host.startswith("@"),
+                host_order.get(host, len(host_order)),
+                natural(host) if host not in host_order else (),
+                Layer.of(check).height,
+                check_order.get(check, len(check_order)),
+                check,
+            )
+
+        return tuple(by_case[case] for case in sorted(by_case, key=place))
+
+    def _not_run(self, host: str, check: str) -> Result:
+        verdict = Verdict(
+            status=Status.ERROR,
+            kind=Kind.CHECK,
+            reason=_NOT_RUN[self.state],
+            error=INTERRUPTED,
+        )
+        return Result(
+            check=check,
+            host=host,
+            findings=(Finding(check=check, host=host, subject="", verdict=verdict),),
+        )
+
+    @cached_property
+    def layers(self) -> Mapping[Layer, tuple[Result, ...]]:
+        """The sorted results by layer, bottom-up; layers without a case are empty."""
+        layers: dict[Layer, list[Result]] = {layer: [] for layer in Layer}
+        for result in self.sorted:
+            layers[Layer.of(result.check)].append(result)
+        return {layer: tuple(results) for layer, results in layers.items()}
+
+    @cached_property
+    def exit_code(self) -> int:
+        """0, 1 or 3 by the truth table; what was planned and never judged counts as unknown."""
+        if self.state != "complete" and not self.plan.size:
+            return 3  # killed before it knew what to do: nothing is known of anybody
+        return model.exit_code(self.sorted, strict=self.info.strict)
+
+    @property
+    def seconds(self) -> float:
+        """How long the run took; 0 where its end is not known."""
+        return (self.ended - self.info.started).total_seconds() if self.ended else 0.0

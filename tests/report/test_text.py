@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commcheck.model import Kind, Status, Words
+from commcheck.report import text
+from commcheck.report.record import PlannedCheck
+from tests.report.runs import CHECKS, healthy, incident, result, verdict
+
+
+def test_what_matters_most_stands_last() -> None:
+    lines = text.render(incident(), Path("reports/run-1")).splitlines()
+    assert lines[-1] == (
+        "FAIL  physical layer, 2 of 7 hosts, 3 not judged in full, 1 not measured,"
+        " 4 min 12 s, exit 1"
+    )
+    assert lines[-2] == "Report:      reports/run-1"
+    assert any(
+        line == "Fix first:   mlnx_qos -i eth2 --pfc 0,0,0,1,0,0,0,0   on node-[0002-0003]"
+        for line in lines
+    )
+    assert any(line.startswith("physical") and line.endswith("← breaks here") for line in lines)
+    rows = [line for line in lines if "✕ physical.pfc-enabled" in line]
+    assert rows == [
+        "node-[0002-0003]          ✕ physical.pfc-enabled          "
+        "PFC off on the RoCE priority: eth2 has PFC on [], want [3]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("record", "last"),
+    [
+        (healthy(), "PASS  12 hosts, 3.2 s, exit 0"),
+        (replace(healthy(), state="incomplete", ended=None), "PASS  12 hosts, INCOMPLETE, exit 0"),
+        (
+            replace(healthy(), state="interrupted", results=healthy().results[:5]),
+            "UNKNOWN  12 hosts, 12 not judged in full, INTERRUPTED, 3.2 s, exit 3",
+        ),
+    ],
+)
+def test_last_lines(record: object, last: str) -> None:
+    assert text.render(record).splitlines()[-1] == last  # type: ignore[arg-type]
+
+
+def test_ascii_for_a_stream_that_shows_no_more() -> None:
+    shown = text.render(incident(), unicode=False)
+    shown.encode("ascii")
+    assert "<- breaks here" in shown
+    assert "x physical.pfc-enabled" in shown
+
+
+def test_colours_only_where_asked() -> None:
+    assert "\x1b" not in text.render(incident())
+    assert "\x1b[1;31m" in text.render(incident(), color=True)
+
+
+def test_overrides_are_said() -> None:
+    record = healthy()
+    mine = PlannedCheck(CHECKS[0], Words("x", "x"), "site/reach.py", "bundled/reach.py")
+    plan = replace(record.plan, checks=(mine, *record.plan.checks[1:]))
+    shown = text.render(replace(record, plan=plan))
+    line = "site check physical.reachable from site/reach.py overrides bundled/reach.py\n"
+    assert shown.startswith(line)
+
+
+def test_a_host_cannot_command_the_console() -> None:
+    reason = "::error::x\n##vso[task.complete]\x1b[2J ##[group] ##teamcity[x] X_SECRET=hush"
+    bad = [result("node-01", check, verdict(Status.FAIL, reason=reason)) for check in CHECKS]
+    shown = text.render(replace(healthy(1), results=tuple(bad), notes=(reason, "::set-env::y")))
+    for command in ("##vso[", "##[", "##teamcity[", "\x1b", "hush"):
+        assert command not in shown
+    assert not any(line.lstrip().startswith("::") for line in shown.splitlines())
+
+
+def test_many_hosts_and_causes_stay_readable() -> None:
+    record = healthy(400)
+    checks = tuple(f"physical.check-{number}" for number in range(60))
+    bad = [
+        result(host, check, verdict(Status.ERROR, Kind.CHECK, f"no tool of {check}"))
+        for host in record.plan.hosts[::2]
+        for check in checks
+    ]
+    shown = text.render(replace(record, results=(*record.results, *bad)), width=100)
+    assert "200 hosts (node-01, ...)" in shown
+    assert "... and 20 more causes" in shown
+    assert len(shown.splitlines()) < 60
+    assert max(map(len, shown.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.414, "0.41 s"), (12.34, "12.3 s"), (59.97, "1 min 0 s"), (252.3, "4 min 12 s"),
+     (7384, "2 h 3 min")],
+)  # fmt: skip
+def test_durations(seconds: float, shown: str) -> None:
+    assert text.duration(seconds) == shown
