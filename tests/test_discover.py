@@ -11,6 +11,7 @@ from commcheck.discover import bundled_folder, discover, in_order_of_needs
 from commcheck.errors import CheckError
 from commcheck.judge import judge_host
 from commcheck.model import Host, Kind, Machine, Status
+from commcheck.plan import Asked
 
 CHECK = '''"""A site's check.
 
@@ -56,7 +57,12 @@ def verdict_of(folder: Path, check_id: str, cwd: Path) -> tuple[Status, Kind, st
     found = {one.id: one for one in discover([folder], cwd=cwd)}
     machine = Machine("gpu-01")
     (result,) = judge_host(
-        Host("gpu-01"), [found[check_id].check], machine, {}, None, lambda data: data.decode()
+        Host("gpu-01"),
+        [Asked(found[check_id].check)],
+        machine,
+        {},
+        None,
+        lambda data: data.decode(),
     )
     return result.status, result.kind, result.worst.verdict.reason
 
@@ -95,9 +101,9 @@ def test_two_folders_may_hold_a_file_of_one_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("def broken(:\n", "our_own.py:1: SyntaxError"),
+        ("def broken(:\n", "our_own.py:1)"),
         ("import nothing_of_that_name\n", "ModuleNotFoundError"),
-        ("raise SystemError('no')\n", "our_own.py:1: SystemError: no"),
+        ("raise SystemError('no')\n", "SystemError: no ("),
         ("", "has no CHECK"),
         ("CHECK = 3\n", "has no CHECK"),
     ],

@@ -27,8 +27,15 @@ from commcheck.check import (
     undecidable,
 )
 from commcheck.collect.base import Frame, Request, State
-from commcheck.errors import ConnectionLost, HostDeadline, HostError, ParseError, Unreachable
-from commcheck.judge import judge_host
+from commcheck.errors import (
+    ConnectionLost,
+    HostDeadline,
+    HostError,
+    ParseError,
+    Position,
+    Unreachable,
+)
+from commcheck.judge import Waive, as_it_is, gate_fleet, judge_host
 from commcheck.model import (
     Cause,
     Host,
@@ -43,6 +50,8 @@ from commcheck.model import (
     Wanted,
     Words,
 )
+from commcheck.plan import Asked
+from commcheck.plays import Entry, Gate, Severity
 
 WORDS = Words("x", "x")
 CAUSE = Cause("odd", WORDS, WORDS, (Remedy("fix {hca}", WORDS, WORDS),))
@@ -108,7 +117,12 @@ def run(
     host: Host = HOST,
 ) -> dict[str, Result]:
     results = judge_host(
-        host, checks, machine, frames() if got is None else got, error, lambda b: b.decode()
+        host,
+        [Asked(check) for check in checks],
+        machine,
+        frames() if got is None else got,
+        error,
+        lambda b: b.decode(),
     )
     assert [result.check for result in results] == [check.id for check in checks]
     return {result.check: result for result in results}
@@ -122,7 +136,7 @@ def test_one_verdict_a_rail_and_the_worst_stands_for_all() -> None:
         ("mlx5_1", Status.FAIL),
     ]
     assert result.worst.verdict.remedies[0].command == "fix mlx5_1"
-    assert result.worst.evidence[0].head == "3\n"
+    assert [finding.evidence[0].head for finding in result.findings] == ["", "3\n"]
     assert result.seconds == pytest.approx(1.0)
 
 
@@ -362,3 +376,78 @@ def test_a_place_with_a_hostile_name_is_refused() -> None:
     verdict = run(EVEN, machine=machine)["physical.even"].worst.verdict
     assert verdict.status is Status.ERROR
     assert "no name we would put into a command" in verdict.reason
+
+
+def test_a_host_of_unknown_platform_is_undecidable_not_passed() -> None:
+    roce_only = rail_check("physical.roce", platforms=frozenset({"gpu-roce"}))
+    result = run(roce_only, machine=Machine("gpu-01"))["physical.roce"]
+    assert result.kind is Kind.UNDECIDABLE
+    assert "declare commcheck_platform" in result.worst.verdict.reason
+
+
+# --- what a playbook says of a check --------------------------------------------------------------
+
+AT = Position("p.yaml", 3)
+BAD = {f.key: f for f in (frame("number", "mlx5_0", stdout=b"3\n"), frame("number", "mlx5_1"))}
+
+
+def judged_as(*asked: Asked, waive: Waive = as_it_is) -> dict[str, Result]:
+    results = judge_host(HOST, asked, MACHINE, BAD, None, lambda data: data.decode(), waive)
+    return {result.check: result for result in results}
+
+
+def test_an_open_gate_lets_the_host_climb_and_marks_what_is_above() -> None:
+    entry = Entry(check="physical.even", position=AT)
+    results = judged_as(Asked(EVEN, Gate.NONE, entry), Asked(ABOVE))
+    above = results["library.above"].findings[1]
+    assert above.verdict.status is Status.PASS
+    assert above.unproven_below == ("physical.even",)
+
+
+def test_an_advisory_check_warns_and_gates_nothing() -> None:
+    entry = Entry(check="physical.even", position=AT, severity=Severity.ADVISORY)
+    results = judged_as(Asked(EVEN, Gate.HOST, entry), Asked(ABOVE))
+    assert results["physical.even"].status is Status.WARN
+    assert results["library.above"].findings[1].verdict.status is Status.PASS
+
+
+def test_a_waived_fail_gates_nothing() -> None:
+    def waive(verdict: Verdict, check: str, host: str) -> Verdict:
+        assert host == "gpu-01"
+        if verdict.status is Status.FAIL and check == "physical.even":
+            return replace(verdict, status=Status.SKIP, kind=Kind.WAIVED)
+        return verdict
+
+    results = judged_as(Asked(EVEN), Asked(ABOVE), waive=waive)
+    assert results["physical.even"].kind is Kind.WAIVED
+    assert results["library.above"].findings[1].verdict.status is Status.PASS
+
+
+def test_thresholds_of_the_playbook_lie_between_default_and_inventory() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Limits:
+        share: float = limit(0.1, unit="", source="own")
+
+    def judge(_seen: Seen, _rail: Rail, _want: Nothing, limits: Limits) -> Verdict:
+        return passed(str(limits.share))
+
+    check = rail_check("physical.bounds", judge, limits=Limits)
+    params: dict[str, Wanted[object]] = {"share": Wanted(0.5, Origin("p.yaml:9"))}
+    entry = Entry(check="physical.bounds", position=AT, params=params)
+    finding = judged_as(Asked(check, Gate.HOST, entry))["physical.bounds"].worst
+    assert (finding.verdict.reason, finding.bounds[0].origin) == ("0.5", "p.yaml:9")
+
+
+def test_a_fleet_gate_closes_the_layers_above_to_every_host() -> None:
+    entry = Entry(check="physical.even", position=AT)
+    asked = (Asked(EVEN, Gate.FLEET, entry), Asked(ABOVE))
+    good = {f.key: f for f in (frame("number", "mlx5_0"), frame("number", "mlx5_1"))}
+    other = Host("gpu-02", HOST.variables)
+    results = [
+        *judge_host(HOST, asked, MACHINE, BAD, None, lambda data: data.decode()),
+        *judge_host(other, asked, MACHINE, good, None, lambda data: data.decode()),
+    ]
+    changed = gate_fleet(results, {"gpu-01": asked, "gpu-02": asked})
+    assert [(r.host, r.check, r.kind) for r in changed] == [("gpu-02", "library.above", Kind.GATED)]
+    assert "failed on the fleet" in changed[0].worst.verdict.reason
+    assert gate_fleet(results, {"gpu-01": (Asked(EVEN), Asked(ABOVE))}) == ()

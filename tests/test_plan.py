@@ -22,9 +22,10 @@ from commcheck.check import (
     reads,
 )
 from commcheck.discover import FoundCheck
-from commcheck.errors import InventoryError
-from commcheck.model import Host, Machine, Origin, Rail, Verdict, Wanted, Words
-from commcheck.plan import make_climb, requests, validate
+from commcheck.errors import InventoryError, Position
+from commcheck.model import Host, Layer, Machine, Origin, Rail, Verdict, Wanted, Words
+from commcheck.plan import Asked, make_climb, requests, validate
+from commcheck.plays import Entry, Play
 
 WORDS = Words("x", "x")
 
@@ -81,6 +82,7 @@ def found(*checks: AnyCheck) -> tuple[FoundCheck, ...]:
 REACHABLE = check("physical.reachable", subject=Machine)
 ONE = check("physical.one", Once)
 TWO = check("physical.two", Before, platforms=frozenset({"gpu-roce"}))
+HOST = Host("gpu-01")
 MACHINE = Machine(
     "gpu-01",
     platform="gpu-roce",
@@ -89,7 +91,10 @@ MACHINE = Machine(
 
 
 def test_each_command_once_and_in_phase_order() -> None:
-    keys = [request.key for request in requests(MACHINE, [ONE, TWO, ONE])]
+    keys = [
+        request.key
+        for request in requests(HOST, MACHINE, [Asked(each) for each in (ONE, TWO, ONE)])
+    ]
     assert keys == [
         "start: tool eth0",
         "once: tool eth0",
@@ -101,20 +106,23 @@ def test_each_command_once_and_in_phase_order() -> None:
 
 def test_checks_of_another_platform_ask_nothing() -> None:
     machine = Machine("gpu-01", platform="gpu-ib", rails=MACHINE.rails)
-    assert requests(machine, [TWO]) == ()
+    assert requests(HOST, machine, [Asked(TWO)]) == ()
 
 
 def climb_over(*hosts: Host, checks: tuple[AnyCheck, ...] = (ONE, TWO)) -> Any:
     known = found(REACHABLE, *checks)
     names = frozenset(host.name for host in hosts)
-    return make_climb(hosts, [(names, [each.id for each in checks])], known), known
+    at = Position("p.yaml", 1)
+    entries = tuple(Entry(check=each.id, position=at) for each in checks)
+    play = Play(name="all", layer=Layer.PHYSICAL, checks=entries, position=at)
+    return make_climb(hosts, [(play, names)], known), known
 
 
 def test_reachable_comes_first_and_impossible_checks_are_not_planned() -> None:
     climb, _ = climb_over(
         Host("a", {"commcheck_platform": "gpu-roce"}), Host("b", {"commcheck_platform": "ascend"})
     )
-    assert [[each.id for each in plan.checks] for plan in climb.hosts] == [
+    assert [[each.check.id for each in plan.asked] for plan in climb.hosts] == [
         ["physical.reachable", "physical.one", "physical.two"],
         ["physical.reachable", "physical.one"],
     ]

@@ -135,7 +135,7 @@ def load(path: Path, layer: Layer, *, bundled: bool = False) -> FoundCheck:
         where = f"{last.filename}:{last.lineno}" if last.filename == str(path) else str(path)
         if isinstance(error, SyntaxError):
             where = f"{path}:{error.lineno}"
-        reason = f"{where}: {type(error).__name__}: {error}".splitlines()[0]
+        reason = f"{type(error).__name__}: {error}".splitlines()[0] + f" ({where})"
         return FoundCheck(_broken(check_id, reason), path, "", bundled)
 
 

@@ -33,6 +33,8 @@ from commcheck.errors import (
     Unjudgeable,
 )
 from commcheck.model import (
+    PLATFORMS,
+    UNKNOWN,
     Bound,
     Evidence,
     Finding,
@@ -46,7 +48,16 @@ from commcheck.model import (
     Verdict,
     gates,
 )
-from commcheck.plan import REACHABLE, is_absent, limits_for, requests_of, subjects, want_for
+from commcheck.plan import (
+    REACHABLE,
+    Asked,
+    is_absent,
+    limits_for,
+    requests_of,
+    subjects,
+    want_for,
+)
+from commcheck.plays import Gate
 
 EVIDENCE_CAP = 4096
 """Characters of a command's output kept beside a verdict: the whole is in the host's frames."""
@@ -55,6 +66,25 @@ MISSING_RC = (126, 127)
 """POSIX: found but not executable, not found."""
 
 Decode = Callable[[bytes], str]
+
+Waive = Callable[[Verdict, str, str], Verdict]
+"""From a verdict, its check's id and its host's name to what a waiver makes of it."""
+
+
+def as_it_is(verdict: Verdict, _check: str, _host: str) -> Verdict:
+    """Nothing is waived."""
+    return verdict
+
+
+RestsOn = dict[str, bool]
+"""Keys of the commands a verdict rests on; False: a fallback that did not speak."""
+
+Parsed = dict[tuple[int, tuple[Output, ...]], Any]
+"""What equal answers were read as, over all hosts of a run: a fleet mostly says the same."""
+
+PARSED_MOST = 4096
+PARSED_CHARS = 16_384
+"""Bounds of that memory: this many answers, none longer than this."""
 
 
 @dataclass(slots=True)
@@ -65,6 +95,7 @@ class _Desk:
     machine: Machine
     frames: Mapping[str, Frame]
     decode: Decode
+    parsed: Parsed
     outputs: dict[str, Output] = field(default_factory=dict)
     read: dict[tuple[int, str, str], Any] = field(default_factory=dict)
     findings: dict[str, list[Finding]] = field(default_factory=dict)
@@ -72,37 +103,79 @@ class _Desk:
 
 def judge_host(
     host: Host,
-    checks: Sequence[AnyCheck],
+    asked: Sequence[Asked],
     machine: Machine | None,
     frames: Mapping[str, Frame],
     error: HostError | None,
     decode: Decode,
+    waive: Waive = as_it_is,
+    parsed: Parsed | None = None,
 ) -> tuple[Result, ...]:
     """Every planned check of a host, folded, in the order planned.
 
     ``machine`` is None where the session never told what is on the host; then ``error`` says why.
     With an ``error`` and a machine the session broke half-way: what was answered is judged.
+    ``parsed`` is shared by the hosts of a run, so that equal answers are parsed once.
     """
-    desk = _Desk(host, machine or Machine(host.name), frames, decode)
+    parsed = {} if parsed is None else parsed
+    desk = _Desk(host, machine or Machine(host.name), frames, decode, parsed)
     gate = REACHABLE if machine is None else ""
+    by_id = {each.check.id: each for each in asked}
     results: dict[str, Result] = {}
     for layer in Layer:
-        here = [check for check in checks if check.layer is layer]
-        for check in in_order_of_needs(here):
+        here = in_order_of_needs(each.check for each in asked if each.check.layer is layer)
+        for check in here:
             if check.id == REACHABLE and error is not None:
                 findings = [_finding(check, host, "", _unreached(error))]
             elif gate:
                 findings = [_finding(check, host, "", _gated(gate, known=machine is not None))]
             else:
-                findings = _judge_check(desk, check)
+                findings = [
+                    replace(finding, verdict=waive(finding.verdict, check.id, host.name))
+                    for finding in _judge_check(desk, by_id[check.id])
+                ]
             desk.findings[check.id] = findings
             seconds = sum({e.key: e.seconds for f in findings for e in f.evidence}.values())
             results[check.id] = Result(
                 check=check.id, host=host.name, findings=tuple(findings), seconds=seconds
             )
-        if not gate:
-            gate = next((check.id for check in here if gates(results[check.id])), "")
-    return tuple(results[check.id] for check in checks)
+        shut = (check.id for check in here if _shuts(by_id[check.id], results[check.id]))
+        gate = gate or next(shut, "")
+    return tuple(results[each.check.id] for each in asked)
+
+
+def _shuts(asked: Asked, result: Result) -> bool:
+    """True where the layers above are closed to the host."""
+    unreached = result.kind is Kind.HOST
+    return gates(result) and (asked.gate is not Gate.NONE or unreached)
+
+
+def gate_fleet(
+    results: Sequence[Result], asked_of: Mapping[str, Sequence[Asked]]
+) -> tuple[Result, ...]:
+    """What changes in the end where a play's gate is the fleet: one host's fail closes all.
+
+    ``asked_of``: by host name. Returns the results that take the place of those judged before.
+    """
+    shut: tuple[int, str] | None = None
+    for result in results:
+        asked = next((a for a in asked_of.get(result.host, ()) if a.check.id == result.check), None)
+        if asked is not None and asked.gate is Gate.FLEET and gates(result):
+            height = Layer.of(result.check).height
+            shut = min(shut or (height, result.check), (height, result.check))
+    if shut is None:
+        return ()
+    reason = f"gated: {shut[1]} failed on the fleet"
+    verdict = Verdict(status=Status.SKIP, kind=Kind.GATED, reason=reason)
+    return tuple(
+        Result(
+            check=result.check,
+            host=result.host,
+            findings=(Finding(check=result.check, host=result.host, subject="", verdict=verdict),),
+        )
+        for result in results
+        if Layer.of(result.check).height > shut[0] and result.kind is not Kind.GATED
+    )
 
 
 def _finding(check: AnyCheck, host: Host, subject: str, verdict: Verdict) -> Finding:
@@ -125,28 +198,43 @@ def _gated(by: str, *, known: bool) -> Verdict:
     return Verdict(status=Status.SKIP, kind=Kind.GATED, reason=f"gated: {why}")
 
 
-def _judge_check(desk: _Desk, check: AnyCheck) -> list[Finding]:
+def _judge_check(desk: _Desk, asked: Asked) -> list[Finding]:
+    check = asked.check
     machine = desk.machine
-    if machine.platform not in check.platforms:
-        verdict = _skip(Kind.NOT_APPLICABLE, f"not applicable: platform is {machine.platform}")
+    if asked.not_permitted:
+        verdict = _skip(Kind.NOT_PERMITTED, f"not permitted: {asked.not_permitted}")
         return [_finding(check, desk.host, "", verdict)]
-    asked = subjects(check, machine)
-    if not asked:
+    if machine.platform not in check.platforms:
+        return [_finding(check, desk.host, "", _other_platform(machine))]
+    found = subjects(check, machine)
+    if not found:
         noun = check.subject.__name__.lower()
         verdict = _skip(Kind.NOT_APPLICABLE, f"not applicable: no {noun} on this host")
         return [_finding(check, desk.host, "", verdict)]
-    return [_judge_subject(desk, check, subject) for subject in asked]
+    return [_judge_subject(desk, asked, subject) for subject in found]
+
+
+def _other_platform(machine: Machine) -> Verdict:
+    if machine.platform == UNKNOWN:
+        # Not "not applicable": nobody knows, and a host that nothing was asked of must not pass.
+        return _skip(
+            Kind.UNDECIDABLE,
+            "undecidable: nothing tells the platform of this host; "
+            f"declare commcheck_platform: {', '.join(PLATFORMS)}",
+        )
+    return _skip(Kind.NOT_APPLICABLE, f"not applicable: platform is {machine.platform}")
 
 
 def _skip(kind: Kind, reason: str) -> Verdict:
     return Verdict(status=Status.SKIP, kind=kind, reason=reason)
 
 
-def _judge_subject(desk: _Desk, check: AnyCheck, subject: Subject) -> Finding:
+def _judge_subject(desk: _Desk, asked: Asked, subject: Subject) -> Finding:
+    check = asked.check
     bounds: tuple[Bound, ...] = ()
-    evidence: list[Evidence] = []
+    rests_on: RestsOn = {}
     try:
-        reason = check.not_applicable(subject)
+        reason = asked.not_applicable(desk.host, desk.machine, subject)
         blocker = _blocker(desk, check, subject)
         if reason is not None:
             verdict = _skip(Kind.NOT_APPLICABLE, f"not applicable: {reason}")
@@ -154,13 +242,15 @@ def _judge_subject(desk: _Desk, check: AnyCheck, subject: Subject) -> Finding:
             verdict = _skip(Kind.BLOCKED, f"blocked: {blocker}")
         else:
             want, wanted = want_for(check, desk.host, desk.machine.platform)
-            limits, thresholds = limits_for(check, desk.host)
+            limits, thresholds = limits_for(check, desk.host, asked.params)
             bounds = wanted + thresholds
             seen = {
-                name: _take(desk, reading, subject, evidence)
+                name: _take(desk, reading, subject, rests_on)
                 for name, reading in readings_of(check.seen).items()
             }
             verdict = check.judge(check.seen(**seen), subject, want, limits)
+            if asked.is_advisory and verdict.status is Status.FAIL:
+                verdict = replace(verdict, status=Status.WARN)
     except Unjudgeable as error:
         verdict = _unjudged(error.type_name, error.reason, error.remedy)
     except Exception as error:  # noqa: BLE001 - a bug in a check must not end the run, nor pass
@@ -176,7 +266,7 @@ def _judge_subject(desk: _Desk, check: AnyCheck, subject: Subject) -> Finding:
         subject=subject.label,
         verdict=verdict,
         bounds=bounds,
-        evidence=tuple(evidence),
+        evidence=_evidence(desk, rests_on, verdict),
         unproven_below=_unproven_below(desk, check, subject),
     )
 
@@ -225,49 +315,48 @@ def _blocker(desk: _Desk, check: AnyCheck, subject: Subject) -> str:
 
 def _unproven_below(desk: _Desk, check: AnyCheck, subject: Subject) -> tuple[str, ...]:
     """Checks under this one that could not be read here: lower layers, and its own needs."""
-    unread: list[str] = []
-    for check_id, findings in desk.findings.items():
-        below = Layer.of(check_id).height < check.layer.height
-        relevant = findings if below else _of_need(desk, check_id, subject)
-        if not below and check_id not in check.needs:
-            continue
+    below = {need: _of_need(desk, need, subject) for need in check.needs}
+    if check.layer.height > 1:
+        for check_id, findings in desk.findings.items():
+            if Layer.of(check_id).height < check.layer.height:
+                below[check_id] = findings
+    return tuple(
+        check_id
+        for check_id, findings in below.items()
         if any(
-            finding.verdict.status is Status.ERROR or finding.verdict.kind is Kind.UNDECIDABLE
-            for finding in relevant
-        ):
-            unread.append(check_id)
-    return tuple(unread)
+            # A fail below is here only where the playbook opened the gate.
+            finding.verdict.status in (Status.ERROR, Status.FAIL)
+            or finding.verdict.kind is Kind.UNDECIDABLE
+            for finding in findings
+        )
+    )
 
 
 # --- readings -----------------------------------------------------------------------------------
 
 
-def _take(desk: _Desk, reading: Reading[Any], subject: Subject, evidence: list[Evidence]) -> object:
+def _take(desk: _Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn) -> object:
     """A reading, or ``Unread`` where it was optional; raises ``Unjudgeable``."""
     try:
-        return _first(desk, reading, subject, evidence)
+        return _first(desk, reading, subject, rests_on)
     except Unjudgeable as error:
         if reading.required:
             raise
         return Unread(error.reason, error.type_name, error.remedy)
 
 
-def _first(
-    desk: _Desk, reading: Reading[Any], subject: Subject, evidence: list[Evidence]
-) -> object:
+def _first(desk: _Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn) -> object:
     refused: list[Unjudgeable] = []
     for reader in reading.reader.readers:
         try:
-            value = _read(desk, reader, subject, reading.at, evidence)
+            value = _read(desk, reader, subject, reading.at, rests_on)
         except Unjudgeable as error:
             refused.append(error)
         else:
             return value
         if len(refused) < len(reading.reader.readers):
-            silent = {each.key for each in requests_of(reader, subject, desk.machine, reading.at)}
-            evidence[:] = [
-                replace(each, used=False) if each.key in silent else each for each in evidence
-            ]
+            for request in requests_of(reader, subject, desk.machine, reading.at):
+                rests_on[request.key] = False
     if len(refused) == 1:
         raise refused[0]
     raise _together(reading.reader, refused)
@@ -287,7 +376,7 @@ def _read(
     reader: Reader[Any],
     subject: Subject,
     at: str,
-    evidence: list[Evidence],
+    rests_on: RestsOn,
 ) -> object:
     target = desk.machine if reader.per is Machine else subject
     asked = requests_of(reader, subject, desk.machine, at)
@@ -295,7 +384,7 @@ def _read(
         for command in reader.commands:
             command.on(target)  # raises what made the place impossible to fill
     for request in asked:
-        _show(desk, request.key, evidence)
+        rests_on.setdefault(request.key, True)
     memo = (id(reader), target.label, at)
     if memo not in desk.read:
         try:
@@ -309,10 +398,18 @@ def _read(
 
 
 def _parse(desk: _Desk, reader: Reader[Any], keys: Sequence[str]) -> object:
-    outputs = [_output(desk, key) for key in keys]
+    outputs = tuple(_output(desk, key) for key in keys)
     for key, output in zip(keys, outputs, strict=True):
         _require_answer(desk.frames[key], output, reader)
-    return reader.parse(*outputs)
+    size = sum(len(output.stdout) + len(output.stderr) for output in outputs)
+    if size > PARSED_CHARS:
+        return reader.parse(*outputs)
+    memo = (id(reader), outputs)
+    if memo not in desk.parsed:
+        if len(desk.parsed) >= PARSED_MOST:
+            desk.parsed.clear()
+        desk.parsed[memo] = reader.parse(*outputs)
+    return desk.parsed[memo]
 
 
 def _output(desk: _Desk, key: str) -> Output:
@@ -345,32 +442,39 @@ def _require_answer(frame: Frame, output: Output, reader: Reader[Any]) -> None:
     if frame.state is State.LOST or frame.rc is None:
         raise CommandNotRun(f"{command} did not end before the session did")
     if frame.rc in MISSING_RC:
+        program = command.removeprefix("sudo ").split()[0]
         raise CommandMissing(
-            f"{command.split()[0]} is not there (exit code {frame.rc}: {output.complaint})",
-            f"install {reader.tool}, or add its folder to commcheck_path",
+            f"{program} is not there (exit code {frame.rc}: {output.complaint})",
+            f"install {program}, or add its folder to commcheck_path",
         )
     if output.truncated and not reader.reads_cut_output:
         raise OutputTruncated(f"{command} printed more than its cap, and was cut")
 
 
-def _show(desk: _Desk, key: str, evidence: list[Evidence]) -> None:
-    frame = desk.frames.get(key)
-    if frame is None or any(each.key == key for each in evidence):
-        return
-    output = _output(desk, key)
-    text = clean(output.stdout)
-    if output.stderr.strip():
-        text = f"{text.rstrip()}\n[stderr] {clean(output.stderr).strip()}".lstrip()
-    half = EVIDENCE_CAP // 2
-    if len(text) > EVIDENCE_CAP:
-        left_out = len(text) - EVIDENCE_CAP
-        text = f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"
-    evidence.append(
+def _evidence(desk: _Desk, rests_on: RestsOn, verdict: Verdict) -> tuple[Evidence, ...]:
+    """The commands behind a verdict. What passed shows no output: it is in the host's frames."""
+    shown = verdict.status is not Status.PASS
+    return tuple(
         Evidence(
             key=key,
             rc=frame.rc,
             seconds=round(max(0.0, frame.ended_s - frame.started_s), 3),
-            head=text,
+            head=_head(_output(desk, key)) if shown else "",
             truncated=frame.truncated,
+            used=used,
         )
+        for key, used in rests_on.items()
+        if (frame := desk.frames.get(key)) is not None
     )
+
+
+def _head(output: Output) -> str:
+    """stdout and stderr as a person may see them, the middle left out where they are long."""
+    text = output.text
+    if output.stderr.strip():
+        text = f"{text.rstrip()}\n[stderr] {clean(output.stderr).strip()}".lstrip()
+    if len(text) <= EVIDENCE_CAP:
+        return text
+    half = EVIDENCE_CAP // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"

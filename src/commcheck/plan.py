@@ -7,17 +7,44 @@ the union of what the checks read, each once, in phase order.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from commcheck.check import PHASES, AnyCheck, Reader, keys_of, limits_of, readings_of
+from commcheck.check_fields import Params, as_type
 from commcheck.collect.base import Request
 from commcheck.discover import FoundCheck
 from commcheck.errors import InventoryError, Unjudgeable
 from commcheck.model import Accelerator, Bound, Host, Machine, Rail, Subject
+from commcheck.plays import Entry, Gate, Play, Severity
 
 REACHABLE = "physical.reachable"
 """Runs first on every host without being named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A check as a playbook asks it of a host."""
+
+    check: AnyCheck
+    gate: Gate = Gate.HOST
+    entry: Entry | None = None  # None: asked without being named
+    not_permitted: str = ""  # what the operator must still allow, in words
+
+    @property
+    def params(self) -> Params:
+        """Thresholds that the playbook sets."""
+        return self.entry.params if self.entry else {}
+
+    @property
+    def is_advisory(self) -> bool:
+        """True where a fail is only a warning."""
+        return self.entry is not None and self.entry.severity is Severity.ADVISORY
+
+    def not_applicable(self, host: Host, machine: Machine, subject: Subject) -> str | None:
+        """Why the subject is none of the check's business here, in a few words, or None."""
+        reason = self.entry.not_applicable(host, machine, subject) if self.entry else None
+        return reason if reason is not None else self.check.not_applicable(subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +52,7 @@ class HostPlan:
     """The checks of one host, in playbook order."""
 
     host: Host
-    checks: tuple[AnyCheck, ...]
+    asked: tuple[Asked, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +84,34 @@ def subjects(check: AnyCheck, machine: Machine) -> tuple[Subject, ...]:
     return (machine,)
 
 
-def requests(machine: Machine, checks: Iterable[AnyCheck]) -> tuple[Request, ...]:
-    """The commands to run on a machine, each once, in phase order.
+def requests(host: Host, machine: Machine, asked: Iterable[Asked]) -> tuple[Request, ...]:
+    """The commands to run on a host, each once, in phase order.
 
     A command whose places cannot be filled is left out: its check says so when it is judged.
     """
     wanted: dict[str, Request] = {}
-    for check in checks:
-        if machine.platform not in check.platforms:
+    for each in asked:
+        if machine.platform not in each.check.platforms or each.not_permitted:
             continue
-        for subject in subjects(check, machine):
-            if is_absent(subject) or check.not_applicable(subject) is not None:
+        for subject in subjects(each.check, machine):
+            if is_absent(subject) or each.not_applicable(host, machine, subject) is not None:
                 continue
-            for reading in readings_of(check.seen).values():
-                for reader in reading.reader.readers:
-                    for request in requests_of(reader, subject, machine, reading.at):
-                        wanted.setdefault(request.key, request)
-    ordered = sorted(wanted.values(), key=lambda request: PHASES.index(request.at))
-    return tuple(ordered)
+            for request in _requests_of_check(each, subject, machine):
+                before = wanted.setdefault(request.key, request)
+                if before.command.timeout_s < request.command.timeout_s:
+                    wanted[request.key] = request  # the most patient of several checks decides
+    return tuple(sorted(wanted.values(), key=lambda request: PHASES.index(request.at)))
+
+
+def _requests_of_check(asked: Asked, subject: Subject, machine: Machine) -> Iterable[Request]:
+    timeout_s = asked.entry.timeout_s if asked.entry else None
+    for reading in readings_of(asked.check.seen).values():
+        for reader in reading.reader.readers:
+            for request in requests_of(reader, subject, machine, reading.at):
+                if timeout_s is None:
+                    yield request
+                else:
+                    yield Request(replace(request.command, timeout_s=timeout_s), request.at)
 
 
 def is_absent(subject: Subject) -> bool:
@@ -105,6 +142,7 @@ ENGINE_VARIABLES = frozenset(
         "commcheck_host_key",
         "commcheck_password_env",
         "commcheck_ssh_agent",
+        "commcheck_ssh_look_for_keys",
         "commcheck_peers",
         "commcheck_leaf",
         THRESHOLDS,
@@ -113,11 +151,14 @@ ENGINE_VARIABLES = frozenset(
 """Inventory variables that the engine itself reads."""
 
 
-def limits_for(check: AnyCheck, host: Host) -> tuple[object, tuple[Bound, ...]]:
+def limits_for(
+    check: AnyCheck, host: Host, params: Params | None = None
+) -> tuple[object, tuple[Bound, ...]]:
     """The check's limits in force for a host, and the same as bounds for the reports.
 
-    Inventory: ``commcheck_thresholds: {physical.pause-storm.pause_share: 0.2}`` or, where the
-    name alone is meant for every check that has it, ``{pause_share: 0.2}``.
+    From weak to strong: the check's default, the playbook (``params``), the inventory's
+    ``commcheck_thresholds``: ``{physical.pause-storm.pause_share: 0.2}`` or, where the name alone
+    is meant for every check that has it, ``{pause_share: 0.2}``.
     """
     given = host.variables.get(THRESHOLDS)
     given = given if isinstance(given, Mapping) else {}
@@ -125,6 +166,8 @@ def limits_for(check: AnyCheck, host: Host) -> tuple[object, tuple[Bound, ...]]:
     bounds = []
     for name, spec in limits_of(check.limits).items():
         value, origin = spec.default, f"default ({spec.source})"
+        if params and name in params:
+            value, origin = params[name].value, str(params[name].origin)
         for key in (f"{check.id}.{name}", name):
             if key in given:
                 value, origin = given[key], str(host.origin_of(THRESHOLDS))
@@ -135,13 +178,11 @@ def limits_for(check: AnyCheck, host: Host) -> tuple[object, tuple[Bound, ...]]:
 
 
 def _like(default: object, value: object) -> object:
-    """A number stays a number of the default's type; anything else must be of its type."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(default, float) and number:
-        return float(value)  # type: ignore[arg-type]  # number says so
-    if type(value) is not type(default):
+    """The value as the default's type. Raises ``ValueError`` where it is none."""
+    typed = as_type(default, value)
+    if typed is None:
         raise ValueError(f"{value!r} is {type(value).__name__}, wanted {type(default).__name__}")
-    return value
+    return typed
 
 
 def want_for(check: AnyCheck, host: Host, platform: str) -> tuple[object, tuple[Bound, ...]]:
@@ -168,8 +209,8 @@ def validate(climb: Climb, found: Sequence[FoundCheck]) -> tuple[str, ...]:
     """
     problems: dict[str, None] = {}
     for plan in climb.hosts:
-        for check in plan.checks:
-            problems.update(dict.fromkeys(_wrong_values(check, plan.host)))
+        for asked in plan.asked:
+            problems.update(dict.fromkeys(_wrong_values(asked.check, plan.host)))
     if problems:
         raise InventoryError(*list(problems)[:20])
     return tuple(_unread(climb, found))
@@ -218,22 +259,31 @@ def _unread(climb: Climb, found: Sequence[FoundCheck]) -> Iterable[str]:
 
 def make_climb(
     hosts: Sequence[Host],
-    plays: Sequence[tuple[frozenset[str], Sequence[str]]],
+    plays: Sequence[tuple[Play, frozenset[str]]],
     found: Sequence[FoundCheck],
+    not_permitted: Callable[[AnyCheck], str] = lambda _check: "",
 ) -> Climb:
-    """Lay checks over hosts. ``plays``: the names of a play's hosts, and its check ids in order.
+    """Lay checks over hosts. ``plays``: each with the names of the hosts that take part.
 
     A host keeps the order of the plays; ``physical.reachable`` comes first on each. A check that
-    the inventory's platform rules out is not planned at all.
+    two plays ask of a host is asked once, as the first one asks it. One that the inventory's
+    platform rules out is not planned at all.
     """
-    by_id = {one.id: one for one in found}
-    order = dict.fromkeys([REACHABLE, *(check for _, ids in plays for check in ids)])
+    checks = {one.id: one.check for one in found}
     planned = []
+    order: dict[str, None] = {REACHABLE: None}
+    for play, _ in plays:
+        order.update((entry.check, None) for entry in play.checks)
     for host in hosts:
-        mine = dict.fromkeys(
-            [REACHABLE, *(check for names, ids in plays if host.name in names for check in ids)]
-        )
-        checks = [by_id[check_id].check for check_id in mine]
-        planned.append(HostPlan(host, tuple(c for c in checks if can_apply(c, host))))
-    used = {check.id for plan in planned for check in plan.checks}
+        mine = {REACHABLE: Asked(checks[REACHABLE])}
+        for play, names in plays:
+            for entry in play.checks if host.name in names else ():
+                if entry.check not in mine or mine[entry.check].entry is None:
+                    mine[entry.check] = Asked(
+                        checks[entry.check], play.gate, entry, not_permitted(checks[entry.check])
+                    )
+        asked = tuple(each for each in mine.values() if can_apply(each.check, host))
+        planned.append(HostPlan(host, asked))
+    used = {each.check.id for plan in planned for each in plan.asked}
+    by_id = {one.id: one for one in found}
     return Climb(tuple(planned), tuple(by_id[check_id] for check_id in order if check_id in used))

@@ -1,0 +1,58 @@
+"""The ways in which a run is stopped from outside: signals and the run's own deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Final
+
+EXIT_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
+"""128 + signal number; a terminal that dies (SIGHUP) is treated like SIGTERM."""
+
+
+@dataclass(slots=True, repr=False)
+class Stop:
+    """``event`` is set once the run must end; ``exit_code`` is 0 where no signal asked for it."""
+
+    say: Callable[[str], None]
+    event: threading.Event = field(default_factory=threading.Event)
+    exit_code: int = 0
+
+    @contextmanager
+    def on_signals(self, deadline_s: float = 0.0) -> Iterator[None]:
+        """Within: the first signal stops the run in order, the second quits at once.
+
+        ``deadline_s`` > 0 stops the run in order after that many seconds.
+        """
+        before = {number: signal.signal(number, self._on_signal) for number in EXIT_CODES}
+        timer = threading.Timer(deadline_s, self._on_deadline, [deadline_s])
+        timer.daemon = True
+        if deadline_s > 0:
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        code = EXIT_CODES[signal.Signals(number)]
+        if self.exit_code:
+            os._exit(code)  # the operator asked twice; files are whole, they are renamed into place
+        self.exit_code = code
+        # A handler runs between two steps of the main thread and must not wait for its locks.
+        threading.Thread(target=self._announce, args=[signal.Signals(number).name]).start()
+        self.event.set()
+
+    def _announce(self, name: str) -> None:
+        self.say(f"{name}: ending every session and writing the reports; once more quits at once")
+
+    def _on_deadline(self, deadline_s: float) -> None:
+        self.say(f"the run's own deadline of {deadline_s:g} s is over: what is left is not judged")
+        self.event.set()

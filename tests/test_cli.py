@@ -1,0 +1,104 @@
+"""The commands that look things up, as a person calls them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMCHECK = Path(sys.executable).parent / "commcheck"
+RECORDED = Path(__file__).parent / "recorded"
+QOS = RECORDED / "mlnx_qos" / "good-dscp-prio3.txt"
+
+
+def commcheck(cwd: Path, *words: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMCHECK, *map(str, words)],
+        cwd=cwd,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_read_prints_the_facts_of_a_saved_output(tmp_path: Path) -> None:
+    ran = commcheck(tmp_path, "read", "mlnx_qos", QOS)
+    read = json.loads(ran.stdout)
+    assert (ran.returncode, read["tool"]) == (0, "mlnx_qos")
+    assert (read["facts"]["trust"], read["facts"]["pfc"]) == ("dscp", [3])
+    piped = commcheck(tmp_path, "read", "mlnx_qos", "-", text=QOS.read_text())
+    assert json.loads(piped.stdout) == read
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["read", "mlnx_qos", "no-such-file"], "no-such-file: error: cannot be read"),
+        (["read", "mlnx_qos", __file__], "[ParseError]"),
+        (["read", "mlnx_qoss", QOS], "did you mean 'mlnx_qos'?"),
+        (["read", "mlnx_qos", QOS, QOS], "mlnx_qos takes 1 file"),
+        (["explain", "physical.pfc-enable"], "did you mean 'physical.pfc-enabled'?"),
+        (["run"], "no inventory"),
+        (["run", "-i", "a,", "--checks", "nowhere"], "no such folder"),
+        (["report"], "reports"),
+        (["rum"], "No such command"),
+        (["demo", "--fault", "pfc-of"], "pfc-off"),
+    ],
+)
+def test_wrong_words_are_one_clear_line_and_exit_2(
+    tmp_path: Path, words: list[object], says: str
+) -> None:
+    ran = commcheck(tmp_path, *words)
+    assert ran.returncode == 2
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "reports").exists()
+
+
+def test_explain_knows_every_check_and_every_cause(tmp_path: Path) -> None:
+    listed = commcheck(tmp_path, "list", "checks", "--format", "json")
+    checks = [row["check"] for row in json.loads(listed.stdout)]
+    assert len(checks) >= 19
+    page = commcheck(tmp_path, "explain", "physical.pfc-enabled").stdout
+    for words in ("Why:", "mlnx_qos -i {netdev}", "commcheck_roce_priority", "pfc-off", "effect:"):
+        assert words in page
+    cause = commcheck(tmp_path, "explain", "pfc-off").stdout
+    assert cause.startswith("a cause of physical.pfc-enabled")
+
+
+def test_lists(tmp_path: Path) -> None:
+    hosts = commcheck(tmp_path, "list", "hosts", "-i", "b,a,", "--format", "json")
+    assert [row["host"] for row in json.loads(hosts.stdout)] == ["b", "a"]
+    tools = commcheck(tmp_path, "list", "tools")
+    assert "mlnx_qos -i {netdev}" in tools.stdout
+    assert "pfc-off" in commcheck(tmp_path, "list", "faults").stdout
+
+
+def test_lint_and_schema(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("name: x\nplays:\n  - layer: physical\n    checks: [physical.nic-mtuu]\n")
+    ran = commcheck(tmp_path, "lint", "p.yaml")
+    assert ran.returncode == 2
+    assert ran.stdout.startswith("p.yaml:4:14: error: no check 'physical.nic-mtuu'")
+    schema = commcheck(tmp_path, "schema", "playbook").stdout
+    assert "physical.pfc-enabled" in schema
+    json.loads(schema)
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    page = commcheck(tmp_path, "--help").stdout
+    for command in ("run", "demo", "report", "list", "explain", "read", "lint", "schema"):
+        assert f"\n  {command} " in page
+
+
+def test_a_reader_that_leaves_is_no_fault(tmp_path: Path) -> None:
+    shell = f"{COMMCHECK} list tools | true; echo ${{PIPESTATUS[0]}}"
+    ran = subprocess.run(
+        ["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() in ("0", "141")
+    assert "Traceback" not in ran.stderr
