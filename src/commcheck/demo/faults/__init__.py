@@ -1,0 +1,1 @@
+"""The faults of the embedded fleet, one file each: it changes facts, never an output."""

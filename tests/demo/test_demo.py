@@ -1,0 +1,256 @@
+"""``commcheck demo`` as somebody without a cluster runs it: one fault on each host, and none."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import lxml.html
+import pytest
+
+from commcheck.demo.fault import known_faults
+from commcheck.discover import discover
+from tests.sshd import marked
+
+COMMCHECK = Path(sys.executable).parent / "commcheck"
+FAULTS = known_faults()
+HOST_OF = {name: f"gpu-{number:02d}" for number, name in enumerate(FAULTS, start=1)}
+HEALTHY = [f"gpu-{len(FAULTS) + number:02d}" for number in (1, 2)]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One call from an empty folder."""
+
+    code: int
+    out: str
+    err: str
+    cwd: Path
+
+    @property
+    def document(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads(self.out)
+        return loaded
+
+    def statuses(self) -> dict[str, dict[str, set[tuple[str, str]]]]:
+        """Host to check to (status, kind) of its subjects."""
+        found: dict[str, dict[str, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
+        for each in self.document["verdicts"]:
+            host = each["subject"].partition("/")[0]
+            found[host][each["check"]].add((each["status"], each["kind"]))
+        return found
+
+
+def environment(folder: Path) -> dict[str, str]:
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "TMPDIR": str(temporary),
+        "COMMCHECK_DEBUG": "1",
+    }
+
+
+def demo(folder: Path, *words: object) -> Ran:
+    cwd = folder / "empty"
+    cwd.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [COMMCHECK, "demo", *map(str, words)],
+        cwd=cwd,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+    assert "Traceback" not in done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr, cwd)
+
+
+def at(names: Iterable[str]) -> list[str]:
+    return [word for name in names for word in ("--fault", f"{name}@{HOST_OF[name]}")]
+
+
+@pytest.fixture(scope="module")
+def every_fault(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A fleet with each fault on a host of its own, and two hosts without any."""
+    folder = tmp_path_factory.mktemp("faults")
+    hosts = len(FAULTS) + len(HEALTHY)
+    return demo(folder, "--hosts", hosts, *at(FAULTS), "--format", "json", "--junit", "junit")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_by_its_check_on_its_host(every_fault: Ran, name: str) -> None:
+    fault = FAULTS[name]
+    found = every_fault.statuses()[HOST_OF[name]]
+    wrong = {
+        (check, status)
+        for check, statuses in found.items()
+        for status, kind in statuses
+        if status != "pass" and kind not in ("blocked", "gated")
+    }
+    assert wrong == {(fault.check, fault.status)}
+
+
+def test_no_other_host_has_a_finding(every_fault: Ran) -> None:
+    statuses = every_fault.statuses()
+    for host in HEALTHY:
+        assert {each for found in statuses[host].values() for each in found} == {("pass", "")}
+    assert every_fault.code == 1, every_fault.err
+
+
+def findings() -> set[tuple[str, str, str]]:
+    """(host, check, "fail" or "error") of every finding there should be."""
+    return {(HOST_OF[name], fault.check, fault.status) for name, fault in FAULTS.items()}
+
+
+def test_junit_has_the_same_findings(every_fault: Ran) -> None:
+    xml = junitparser.JUnitXml.fromfile(
+        str(every_fault.cwd / "junit" / "TEST-commcheck-physical.xml")
+    )
+    kinds = {junitparser.Failure: "fail", junitparser.Error: "error"}
+    found = {
+        (str(case.classname).rpartition(".")[2], str(case.name), kinds[type(result)])
+        for suite in xml
+        for case in suite
+        for result in case.result
+        if type(result) in kinds
+    }
+    assert found == findings()
+
+
+def test_html_has_the_same_findings(every_fault: Ran) -> None:
+    page = lxml.html.parse(str(every_fault.cwd / "reports" / "latest" / "report.html"))
+    reasons = {
+        (each["subject"].partition("/")[0], each["status"]): each["reason"]
+        for each in reversed(every_fault.document["verdicts"])
+        if each["status"] in ("fail", "error")
+    }
+    said = {}
+    for details in page.iterfind(".//details[@class]"):
+        tone = details.get("class").split()[-1]
+        if details.get("class").startswith("host ") and tone in ("t-fail", "t-error"):
+            host = details.get("id").removeprefix("host-")
+            said[host, tone.removeprefix("t-")] = details.find("summary").text_content()
+    assert said.keys() == {(host, status) for host, _, status in findings()}
+    for key, reason in reasons.items():
+        assert reason[:60] in said[key]
+
+
+def test_a_healthy_fleet_passes_every_check_there_is(tmp_path: Path) -> None:
+    ran = demo(tmp_path, "--hosts", 1, "--format", "json")
+    assert ran.code == 0, ran.err
+    checks = {one.id for one in discover(cwd=tmp_path)}
+    assert ran.statuses() == {"gpu-01": {check: {("pass", "")} for check in checks}}
+    assert [each.name for each in ran.cwd.iterdir()] == ["reports"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert marked(ran.document["run"]["id"]) == []
+
+
+def test_of_two_faults_the_lower_is_named(tmp_path: Path) -> None:
+    faults = ("--fault", "pfc-off@gpu-01", "--fault", "link-down@gpu-03")
+    ran = demo(tmp_path, "--hosts", 3, *faults, "--format", "json")
+    verdict = ran.document["summary"]["verdict"]
+    assert (verdict["layer"], verdict["cause"]) == ("physical", "link-no-cable")
+    assert verdict["hosts"] == ["gpu-01", "gpu-03"]
+
+
+def test_two_faults_on_one_host_and_the_default_host(tmp_path: Path) -> None:
+    words = ("--hosts", 2, "--fault", "nvlink-down", "--fault", "mtu-1500", "-l", "gpu-02")
+    ran = demo(tmp_path, *words, "--format", "json")
+    failed = {each["check"] for each in ran.document["verdicts"] if each["status"] == "fail"}
+    assert failed == {"physical.nvlink-active", "physical.nic-mtu"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--fault", "pfc-of"], "did you mean 'pfc-off'?"),
+        (["--fault", "pfc-off@gpu-09"], "gpu-01 to gpu-08"),
+        (["--hosts", "0"], "range"),
+        (["-i", "inventory.yaml"], "No such option"),
+        (["-l", "nowhere"], "nowhere"),
+    ],
+)
+def test_wrong_words_start_nothing(tmp_path: Path, words: list[str], says: str) -> None:
+    ran = demo(tmp_path, *words)
+    assert ran.code == 2
+    assert says in ran.err
+    assert list(ran.cwd.iterdir()) == []
+
+
+def test_a_dry_run_contacts_nobody(tmp_path: Path) -> None:
+    ran = demo(tmp_path, "--hosts", 2, "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "gpu-02" in ran.out
+    assert list(ran.cwd.iterdir()) == []
+
+
+def first_finding_s(folder: Path) -> float:
+    """Seconds from the first frame to the first finding on stderr; then it is interrupted."""
+    (folder / "empty").mkdir(exist_ok=True)
+    child = subprocess.Popen(
+        [COMMCHECK, "demo", "--hosts", "12", "--fault", "pfc-off@gpu-03"],
+        cwd=folder / "empty",
+        env=environment(folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr is not None
+    with child.stderr as lines:
+        next(line for line in lines if "12 hosts" in line)
+        began = time.monotonic()
+        next(line for line in lines if "FAIL" in line)
+        took_s = time.monotonic() - began
+        child.send_signal(signal.SIGINT)
+        lines.read()
+    assert child.wait(30) == 130
+    return took_s
+
+
+def test_the_first_finding_is_on_the_screen_in_5_s(tmp_path: Path) -> None:
+    # The best of three: this machine may be busy with other tests.
+    assert any(first_finding_s(tmp_path) < 5 for _ in range(3))
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_list_faults(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [COMMCHECK, "list", "faults", "--format", "json"], capture_output=True, check=True
+    )
+    listed = json.loads(done.stdout)
+    assert [each["fault"] for each in listed] == list(FAULTS)
+    assert {each["check"] for each in listed} <= {one.id for one in discover(cwd=tmp_path)}
+
+
+def test_make_demo_explains_itself_and_ends_with_0(tmp_path: Path) -> None:
+    """On the environment of these tests, in the place of the one that it would make."""
+    root = Path(__file__).parents[2]
+    (tmp_path / "bin").symlink_to(COMMCHECK.parent)
+    (tmp_path / ".demo").touch()
+    done = subprocess.run(
+        ["make", "-s", "demo", f"VENV={tmp_path}", f"REPORTS={tmp_path}/reports"],
+        cwd=root,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    for words in ("on purpose", "physical", "gpu-03", "gpu-07", "mtu 4200", "exit code 1"):
+        assert words in done.stdout
+    assert f"{tmp_path}/reports/latest/report.html" in done.stdout
+    assert (tmp_path / "reports/latest/report.html").is_file()
