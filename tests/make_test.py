@@ -18,6 +18,7 @@ PACKAGES = {
     "ssh": "openssh-client",
     "csh": "tcsh",
     "busybox": "busybox",
+    "chromium": "chromium",
     "unshare": "util-linux",
 }
 
@@ -52,13 +53,13 @@ def main() -> int:
         [tools / "pytest", "-n", "2", *marks],
     )
     for step in steps:
-        print("+", *step, flush=True)  # noqa: T201 - what a Makefile would echo
+        print("+", *step, flush=True)
         code = subprocess.run([str(word) for word in step], check=False).returncode
         if code != 0:
             return code
     lacking = missing()
     if lacking:
-        print(f"tests were skipped for want of Debian packages: {' '.join(lacking)}")  # noqa: T201
+        print(f"tests were skipped for want of Debian packages: {' '.join(lacking)}")
     return 1 if ci and lacking else 0
 
 
