@@ -81,3 +81,4 @@ def test_a_sites_folder_adds_and_overrides(installed: Path, tmp_path: Path) -> N
     summary = run([installed, "report"], tmp_path, codes=(0, 1, 3))
     assert "physical.gpu-driver" in summary
     assert "overrides" in summary
+    assert (tmp_path / "reports/latest/runbook.md").stat().st_size > 1000

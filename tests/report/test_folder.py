@@ -50,6 +50,7 @@ def test_a_run_is_written_and_found_again(tmp_path: Path) -> None:
         "junit/TEST-commcheck-runtime.xml",
         "report.html",
         "results.json",
+        "runbook.md",
         "summary.md",
     ]
     assert modes(folder.path) == {(True, 0o700), (False, 0o600)}

@@ -110,7 +110,7 @@ def test_links_lead_somewhere_and_ids_are_unique(name: str) -> None:
         if href.startswith("#"):
             assert href[1:] in ids, href
         else:
-            assert href.startswith("../../runbook.md#")
+            assert href.startswith("runbook.md#")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -210,9 +210,7 @@ def test_a_cause_shows_hosts_values_limits_remedies_and_evidence() -> None:
         "commcheck explain physical.pfc-enabled",
     ):
         assert says(card, text)
-    assert (
-        card.find(".//a[@class='runbook']").get("href") == "../../runbook.md#physical-pfc-enabled"
-    )
+    assert card.find(".//a[@class='runbook']").get("href") == "runbook.md#physical-pfc-enabled"
     answers = card.findall(".//div[@class='evidence']/pre")
     assert [each.text.splitlines()[0] for each in answers] == ["Priority trust state: dscp"]
 

@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 from urllib.parse import quote
 
 from commcheck.collect.base import Frame, State
+from commcheck.discover import bundled_folder
 from commcheck.errors import RunFolderError, UsageError
 from commcheck.report import html, junit, markdown
 from commcheck.report.cleaning import mask_bytes
@@ -167,6 +168,8 @@ class RunFolder:
             self._make(folder)
             files = junit.render(record)
             _write_junit(folder, files, self._file_mode)
+            # Beside the report, so that its links work wherever the folder is carried to.
+            _replace(self.path / junit.RUNBOOK, _runbook(), self._file_mode)
             page = html.render(record)
             _replace(self.path / REPORT, page, self._file_mode)
             summary = markdown.render(record)
@@ -200,6 +203,10 @@ class RunFolder:
         except OSError as error:
             what = f"cannot remove former JUnit files: {error.strerror}"
             raise UsageError(f"{target}: {what}") from error
+
+
+def _runbook() -> bytes:
+    return (bundled_folder("checks").parent / junit.RUNBOOK).read_bytes()
 
 
 def file_name(host: str) -> str:

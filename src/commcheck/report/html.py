@@ -25,7 +25,7 @@ from commcheck.report.cleaning import clean
 from commcheck.report.evidence import Shelf
 from commcheck.report.fleet import Fleet, Verdicts, first_failing, fleet, verdicts
 from commcheck.report.hosts import Hosts, Loud, host_pages, loud_hosts
-from commcheck.report.junit import anchor
+from commcheck.report.junit import RUNBOOK, anchor
 from commcheck.report.record import Record
 from commcheck.report.text import duration
 from commcheck.report.words import (
@@ -40,9 +40,6 @@ from commcheck.report.words import (
     say,
     utc,
 )
-
-RUNBOOK: Final = "../../runbook.md"
-"""From ``reports/RUN/report.html`` to the runbook beside ``reports``."""
 
 MAX_BYTES: Final = 10_000_000
 """Beyond this browsers open a page slowly, and chat programs refuse it."""
