@@ -10,6 +10,20 @@ import pytest
 
 from tests.sshd import SshdFleet, why_no_sshd
 
+HERE = Path(__file__).parent
+SERVED = ("collect", "demo", "e2e")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start servers and processes, and measure time, are given a second try.
+
+    Two workers on two cores that also carry the servers can miss any limit once. The limits are
+    the product's promises, so they are not loosened; a real fault fails every time.
+    """
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.path.relative_to(HERE).parts[0] in SERVED:
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests marked ``sshd``, with the reason, where no server can be started."""
