@@ -451,3 +451,12 @@ def test_a_fleet_gate_closes_the_layers_above_to_every_host() -> None:
     assert [(r.host, r.check, r.kind) for r in changed] == [("gpu-02", "library.above", Kind.GATED)]
     assert "failed on the fleet" in changed[0].worst.verdict.reason
     assert gate_fleet(results, {"gpu-01": (Asked(EVEN), Asked(ABOVE))}) == ()
+
+
+def test_a_host_of_which_nothing_is_asked_has_not_passed() -> None:
+    roce_only = rail_check("physical.roce", platforms=frozenset({"gpu-roce"}))
+    ascend = Machine("npu-01", platform="ascend")
+    results = run(REACHABLE, roce_only, machine=ascend)
+    assert results["physical.reachable"].kind is Kind.UNDECIDABLE
+    assert "nothing was judged here" in results["physical.reachable"].worst.verdict.reason
+    assert run(REACHABLE, machine=ascend)["physical.reachable"].status is Status.PASS

@@ -109,6 +109,14 @@ def test_checks_of_another_platform_ask_nothing() -> None:
     assert requests(HOST, machine, [Asked(TWO)]) == ()
 
 
+def test_a_host_that_no_check_is_for_keeps_them_all() -> None:
+    climb, _ = climb_over(Host("b", {"commcheck_platform": "ascend"}), checks=(TWO,))
+    assert [each.check.id for each in climb.hosts[0].asked] == [
+        "physical.reachable",
+        "physical.two",
+    ]
+
+
 def climb_over(*hosts: Host, checks: tuple[AnyCheck, ...] = (ONE, TWO)) -> Any:
     known = found(REACHABLE, *checks)
     names = frozenset(host.name for host in hosts)

@@ -139,9 +139,29 @@ def judge_host(
             results[check.id] = Result(
                 check=check.id, host=host.name, findings=tuple(findings), seconds=seconds
             )
+        if layer is Layer.PHYSICAL and machine is not None and error is None:
+            _say_if_nothing_was_asked(desk, asked, results)
         shut = (check.id for check in here if _shuts(by_id[check.id], results[check.id]))
         gate = gate or next(shut, "")
     return tuple(results[each.check.id] for each in asked)
+
+
+def _say_if_nothing_was_asked(
+    desk: _Desk, asked: Sequence[Asked], results: dict[str, Result]
+) -> None:
+    """A host that only answers has not passed: no check of the run is for its platform."""
+    others = [each.check for each in asked if each.check.id != REACHABLE]
+    platform = desk.machine.platform
+    if not others or any(platform in check.platforms for check in others):
+        return
+    verdict = _skip(
+        Kind.UNDECIDABLE,
+        f"undecidable: the host answers, but none of the {len(others)} checks asked is for "
+        f"platform {platform}; nothing was judged here",
+    )
+    finding = Finding(check=REACHABLE, host=desk.host.name, subject="", verdict=verdict)
+    desk.findings[REACHABLE] = [finding]
+    results[REACHABLE] = Result(check=REACHABLE, host=desk.host.name, findings=(finding,))
 
 
 def _shuts(asked: Asked, result: Result) -> bool:

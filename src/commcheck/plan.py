@@ -283,6 +283,8 @@ def make_climb(
                         checks[entry.check], play.gate, entry, not_permitted(checks[entry.check])
                     )
         asked = tuple(each for each in mine.values() if can_apply(each.check, host))
+        if len(asked) == 1:  # nothing but reachable: keep them all, so that the report says so
+            asked = tuple(mine.values())
         planned.append(HostPlan(host, asked))
     used = {each.check.id for plan in planned for each in plan.asked}
     by_id = {one.id: one for one in found}
