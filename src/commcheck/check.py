@@ -290,6 +290,7 @@ def _always(_subject: Any) -> str | None:
 class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     """One question, asked of every subject of one kind.
 
+    ``judge`` answers with a verdict, or with several where one text holds many (a log's rules).
     ``needs``: checks of the same layer that must pass first on the same subject.
     ``not_applicable`` says in a few words why the subject is none of its business, or None.
     ``platforms``: where it is asked at all.
@@ -299,7 +300,7 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     title: Words
     subject: type[SubjectT]
     seen: type[SeenT]
-    judge: Callable[[SeenT, SubjectT, WantT, LimitsT], Verdict]
+    judge: Callable[[SeenT, SubjectT, WantT, LimitsT], Verdict | tuple[Verdict, ...]]
     # The defaults fit only where WantT and LimitsT are Nothing; judge's type says so to mypy.
     want: type[WantT] = _NONE
     limits: type[LimitsT] = _NONE
@@ -313,6 +314,16 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     def layer(self) -> Layer:
         """The layer in its id."""
         return Layer.of(self.id)
+
+    def verdicts(
+        self, seen: SeenT, subject: SubjectT, want: WantT, limits: LimitsT
+    ) -> tuple[Verdict, ...]:
+        """What ``judge`` says, as many verdicts. Raises ``ValueError`` where it says nothing."""
+        said = self.judge(seen, subject, want, limits)
+        verdicts = (said,) if isinstance(said, Verdict) else tuple(said)
+        if not verdicts:
+            raise ValueError(f"{self.id} gave no verdict")
+        return verdicts
 
 
 AnyCheck = Check[Any, Any, Any, Any]

@@ -231,7 +231,7 @@ def _judge_check(desk: _Desk, asked: Asked) -> list[Finding]:
         noun = check.subject.__name__.lower()
         verdict = _skip(Kind.NOT_APPLICABLE, f"not applicable: no {noun} on this host")
         return [_finding(check, desk.host, "", verdict)]
-    return [_judge_subject(desk, asked, subject) for subject in found]
+    return [finding for subject in found for finding in _judge_subject(desk, asked, subject)]
 
 
 def _other_platform(machine: Machine) -> Verdict:
@@ -249,17 +249,18 @@ def _skip(kind: Kind, reason: str) -> Verdict:
     return Verdict(status=Status.SKIP, kind=kind, reason=reason)
 
 
-def _judge_subject(desk: _Desk, asked: Asked, subject: Subject) -> Finding:
+def _judge_subject(desk: _Desk, asked: Asked, subject: Subject) -> list[Finding]:
     check = asked.check
     bounds: tuple[Bound, ...] = ()
     rests_on: RestsOn = {}
+    verdicts: tuple[Verdict, ...]
     try:
         reason = asked.not_applicable(desk.host, desk.machine, subject)
         blocker = _blocker(desk, check, subject)
         if reason is not None:
-            verdict = _skip(Kind.NOT_APPLICABLE, f"not applicable: {reason}")
+            verdicts = (_skip(Kind.NOT_APPLICABLE, f"not applicable: {reason}"),)
         elif blocker:
-            verdict = _skip(Kind.BLOCKED, f"blocked: {blocker}")
+            verdicts = (_skip(Kind.BLOCKED, f"blocked: {blocker}"),)
         else:
             want, wanted = want_for(check, desk.host, desk.machine.platform)
             limits, thresholds = limits_for(check, desk.host, asked.params)
@@ -268,27 +269,36 @@ def _judge_subject(desk: _Desk, asked: Asked, subject: Subject) -> Finding:
                 name: _take(desk, reading, subject, rests_on)
                 for name, reading in readings_of(check.seen).items()
             }
-            verdict = check.judge(check.seen(**seen), subject, want, limits)
-            if asked.is_advisory and verdict.status is Status.FAIL:
-                verdict = replace(verdict, status=Status.WARN)
+            verdicts = check.verdicts(check.seen(**seen), subject, want, limits)
+            if asked.is_advisory:
+                verdicts = tuple(_as_advice(verdict) for verdict in verdicts)
     except Unjudgeable as error:
-        verdict = _unjudged(error.type_name, error.reason, error.remedy)
+        verdicts = (_unjudged(error.type_name, error.reason, error.remedy),)
     except Exception as error:  # noqa: BLE001 - a bug in a check must not end the run, nor pass
         last = traceback.extract_tb(error.__traceback__)[-1]
-        verdict = _unjudged(
+        broke = _unjudged(
             "Bug",
             f"the check itself broke: {type(error).__name__}: {error} "
             f"({last.filename}:{last.lineno})",
         )
-    return Finding(
-        check=check.id,
-        host=desk.host.name,
-        subject=subject.label,
-        verdict=verdict,
-        bounds=bounds,
-        evidence=_evidence(desk, rests_on, verdict),
-        unproven_below=_unproven_below(desk, check, subject),
-    )
+        verdicts = (broke,)
+    unproven = _unproven_below(desk, check, subject)
+    return [
+        Finding(
+            check=check.id,
+            host=desk.host.name,
+            subject=subject.label,
+            verdict=verdict,
+            bounds=bounds,
+            evidence=_evidence(desk, rests_on, verdict),
+            unproven_below=unproven,
+        )
+        for verdict in verdicts
+    ]
+
+
+def _as_advice(verdict: Verdict) -> Verdict:
+    return replace(verdict, status=Status.WARN) if verdict.status is Status.FAIL else verdict
 
 
 def _unjudged(error: str, reason: str, remedy: str = "") -> Verdict:

@@ -217,6 +217,18 @@ class Cause:
     remedies: tuple[Remedy, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture that belongs to a verdict, as data; ``report.charts`` draws it.
+
+    ``form`` names the kind of drawing and settles the shape of ``data``, which is plain JSON.
+    """
+
+    form: str
+    title: Words
+    data: Mapping[str, object]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The judgement of one check on one subject. ``reason`` is one line and never empty."""
@@ -230,6 +242,7 @@ class Verdict:
     measured: Mapping[str, object] = field(default_factory=dict)  # unit in each key
     rule: str = ""
     hosts: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no report could show honestly."""

@@ -16,6 +16,7 @@ from commcheck.model import (
     Bound,
     Cause,
     Evidence,
+    Figure,
     Finding,
     Kind,
     Layer,
@@ -161,6 +162,7 @@ def _finding(finding: Finding) -> Event:
         "measured": plain(verdict.measured),
         "rule": verdict.rule,
         "hosts": list(verdict.hosts),
+        **({"figures": [_figure(each) for each in verdict.figures]} if verdict.figures else {}),
         "bounds": [
             {"name": each.name, "value": plain(each.value), "origin": clean(each.origin),
              "unit": each.unit}
@@ -169,6 +171,10 @@ def _finding(finding: Finding) -> Event:
         "evidence": [_evidence(each) for each in finding.evidence],
         "unproven_below": list(finding.unproven_below),
     }  # fmt: skip
+
+
+def _figure(figure: Figure) -> Event:
+    return {"form": figure.form, "title": _words(figure.title), "data": plain(figure.data)}
 
 
 def _cause(cause: Cause) -> Event:
@@ -330,6 +336,10 @@ def _read_finding(check: str, host: str, event: Event) -> Finding:
             measured=event["measured"],
             rule=event["rule"],
             hosts=tuple(event["hosts"]),
+            figures=tuple(
+                Figure(each["form"], Words(**each["title"]), each["data"])
+                for each in event.get("figures", ())  # most verdicts have none
+            ),
         ),
         bounds=tuple(Bound(**bound) for bound in event["bounds"]),
         evidence=tuple(Evidence(**each) for each in event["evidence"]),
