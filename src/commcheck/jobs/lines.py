@@ -1,0 +1,98 @@
+"""Lines as the tool printed them: without the prefixes of launchers, and without NCCL's own lines.
+
+Launchers mark lines with rank, time or pod; NCCL writes into the same stream, also in the middle
+of a row. What is cut out is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from commcheck.check import clean
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. ``number`` counts from 1 in the file; ``rank`` is told by a launcher's prefix."""
+
+    number: int
+    text: str
+    rank: int | None = None
+
+
+_PREFIXES: Final = (
+    # Open MPI 4 and 5 --tag-output; PRRTE puts the job's name before "@".
+    re.compile(r"\[(?:[\w.@-]+@)?\d+,(?P<rank>\d+)\](?:\[[^\]\s]*\])?<std(?:out|err|diag)>: ?"),
+    # Open MPI --timestamp-output, alone or before the tag.
+    re.compile(
+        r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}(?:<std(?:out|err|diag)>: ?|(?=\[))"
+    ),
+    # kubectl logs --timestamps, --prefix.
+    re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) "),
+    re.compile(r"\[pod/[^\]\s]+\] "),
+    # torchrun --tee; MPICH -l; srun --label.
+    re.compile(r"\[default(?P<rank>\d+)\]:"),
+    re.compile(r"\[(?P<rank>\d+)\] "),
+    re.compile(r" *(?P<rank>\d+): "),
+)
+
+_NCCL: Final = re.compile(
+    r":\d+:\d+ \[-?\d+\] (?:[^\n]*?)NCCL (?:INFO|WARN|TRACE|VERSION|ABORT)|"
+    r":\d+:\d+ \[-?\d+\] (?:INFO|WARN|TRACE)\b"
+)
+_HOST: Final = re.compile(r"(?:\[[\d :./-]+\] )?\S*$")
+_WORDS: Final = "sum|prod|min|max|avg|mulsum|none|N/A"
+_TYPES: Final = "u?int(?:8|32|64)|float(?:16)?|half|double|bfloat16|f8e4m3|f8e5m2|fp8_e4m3|fp8_e5m2"
+_NUMBER: Final = r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]\d+)?"
+# A row's last field and a host's name without a space between: the field is taken first.
+_GLUED: Final = re.compile(rf"(?:-1|{_NUMBER}|{_WORDS}|{_TYPES})(?=[A-Za-z0-9])")
+_ROW_PART: Final = re.compile(rf"\s*(?:(?:{_NUMBER}|{_WORDS}|{_TYPES})\s+)*")
+_PREAMBLE: Final = re.compile(r"\s*\d+\s+\d+\s+\S+\s+\S+\s+")
+
+
+def lines_of(text: str) -> list[Line]:
+    """The lines of a file, without launchers' prefixes, colours and carriage returns."""
+    found = []
+    for number, raw in enumerate(clean(text).split("\n"), start=1):
+        rank: int | None = None
+        rest = raw
+        again = True
+        while again:
+            again = False
+            for pattern in _PREFIXES:
+                match = pattern.match(rest)
+                if match is not None:
+                    if "rank" in pattern.groupindex:
+                        rank = int(match["rank"])
+                    rest = rest[match.end() :]
+                    again = True
+                    break
+        found.append(Line(number, rest, rank))
+    return found
+
+
+def without_nccl(text: str) -> tuple[str, str]:
+    """What the tool wrote on a line, and NCCL's record on it ("" where there is none)."""
+    if "NCCL version " in text and text.lstrip().startswith("NCCL version "):
+        return "", text.strip()
+    match = _NCCL.search(text)
+    if match is None:
+        return text, ""
+    host = _HOST.search(text[: match.start()])
+    at = match.start() if host is None else host.start()
+    before, glued = text[:at], text[at : match.start()]
+    if _ROW_PART.fullmatch(before) and (cut := _field_end(before, glued)):
+        at += cut
+    return text[:at], text[at:]
+
+
+def _field_end(before: str, glued: str) -> int:
+    """How much of ``glued`` is still the row's: ``-1gpu-a01`` is the root -1 and a host."""
+    if not before.strip() and not glued[:1].isdigit() and not glued.startswith("-"):
+        return 0
+    if _PREAMBLE.fullmatch(before) and glued.startswith("-1"):
+        return 2  # the root; a host that begins with a digit would else lend it one
+    match = _GLUED.match(glued)
+    return match.end() if match and before.strip() else 0

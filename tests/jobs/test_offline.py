@@ -1,0 +1,108 @@
+"""Saved files lead to the same verdicts, results and figures as a run would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commcheck.errors import UsageError
+from commcheck.jobs.offline import JOB, Told, analyse_sweeps
+from commcheck.model import Status, exit_code
+from tests.jobs.recordings import RECORDED, SWEEPS
+
+TOLD = Told(nic_gbits=400, rails=8)
+
+
+def files(*numbers: str) -> list[Path]:
+    return [path for path in sorted(RECORDED.iterdir()) if path.name[:2] in numbers]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_file_gives_its_verdict(name: str) -> None:
+    analysis = analyse_sweeps([RECORDED / name], SWEEPS[name].told)
+    (result,) = analysis.results
+    assert result.host == name
+    assert result.findings[0].verdict.status == SWEEPS[name].verdict
+    assert [check.id for check in analysis.checks] == [result.check]
+    assert len(analysis.screen) == 1
+    assert json.dumps(analysis.facts)
+
+
+@pytest.mark.parametrize(
+    ("number", "check"),
+    [
+        ("01", "physical.collective-node"),
+        ("02", "physical.collective-pairs"),
+        ("15", "physical.collective-rails"),
+        ("50", "physical.rdma-pairs"),
+        ("40", "physical.collective-fleet"),
+    ],
+)
+def test_the_check_follows_from_what_the_file_shows(number: str, check: str) -> None:
+    analysis = analyse_sweeps(files(number), TOLD)
+    assert [result.check for result in analysis.results] == [check]
+
+
+def test_rails_are_read_from_nccls_lines() -> None:
+    analysis = analyse_sweeps(files("09"), Told(nic_gbits=400))
+    assert analysis.results[0].status is Status.PASS
+    assert any("8 rails, as NCCL lists them" in note for note in analysis.notes)
+    assert analyse_sweeps(files("02"), Told(nic_gbits=400)).results[0].status is Status.SKIP
+
+
+def test_hccl_without_ranks_shows_no_busbw() -> None:
+    analysis = analyse_sweeps(files("30"))
+    verdict = analysis.results[0].worst.verdict
+    assert verdict.status is Status.SKIP
+    assert "busbw_gbytes" not in verdict.measured
+    assert "algorithm bandwidth" in verdict.reason
+    assert any("by its name" in note for note in analysis.notes)
+
+
+def test_pairs_in_several_files_are_searched_together() -> None:
+    analysis = analyse_sweeps(files("02", "16", "17"), TOLD)
+    together = next(result for result in analysis.results if result.host == JOB)
+    reasons = [finding.verdict.reason for finding in together.findings]
+    assert all(finding.verdict.status is Status.SKIP for finding in together.findings)
+    assert any("gpu-a04" in reason and "would decide" in reason for reason in reasons)
+    assert together.findings[0].verdict.figures[0].form == "matrix"
+
+
+def test_several_runs_in_a_file_keep_apart(tmp_path: Path) -> None:
+    path = tmp_path / "both.txt"
+    path.write_text("".join(each.read_text() for each in files("01", "04")))
+    analysis = analyse_sweeps([path], TOLD)
+    subjects = {
+        (result.check, finding.subject)
+        for result in analysis.results
+        for finding in result.findings
+    }
+    assert subjects == {
+        ("physical.collective-node", "run 1"),
+        ("physical.collective-pairs", "run 2"),
+    }
+
+
+def test_what_is_no_sweep_is_refused_and_beside_a_sweep_no_pass(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("nothing of the kind\n")
+    with pytest.raises(UsageError, match=r"notes\.txt: error: expected an output of nccl-tests"):
+        analyse_sweeps([path])
+    analysis = analyse_sweeps([path, files("01")[0]], TOLD)
+    assert analysis.results[0].status is Status.ERROR
+    assert exit_code(analysis.results) == 3
+    with pytest.raises(UsageError, match=r"missing\.txt: error"):
+        analyse_sweeps([tmp_path / "missing.txt"])
+
+
+def test_files_of_one_name_keep_their_folders(tmp_path: Path) -> None:
+    paths = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "out.txt"
+        path.write_text(files("01")[0].read_text())
+        paths.append(path)
+    analysis = analyse_sweeps(paths, TOLD)
+    assert {result.host for result in analysis.results} == {str(path) for path in paths}

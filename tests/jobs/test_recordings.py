@@ -1,0 +1,340 @@
+"""Every recording yields its facts and its verdict, also behind other prefixes and cut anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from commcheck.errors import ParseError
+from commcheck.jobs import perftest, rdma, sweep
+from commcheck.jobs.bound import Fabric
+from commcheck.jobs.offline import Told, read_runs
+from commcheck.jobs.perftest import Perftest
+from commcheck.jobs.proof import Asked
+from commcheck.jobs.reading import Sweep
+from commcheck.model import Kind, Status, Verdict
+from tests.jobs.recordings import FAILURES, GPU, RECORDED, SWEEPS, cases_of, text_of
+
+
+def run_of(text: str, told: Told) -> Sweep:
+    (run,) = read_runs(text, told)
+    assert isinstance(run, Sweep)
+    return run
+
+
+def judged(run: Sweep, told: Told) -> tuple[Verdict, ...]:
+    fabric = Fabric(
+        nic_gbits=told.nic_gbits, rails=told.rails, reference_gbytes=told.reference_gbytes
+    )
+    return sweep.judge(run, fabric, Asked(host_count=told.hosts))
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_facts(name: str) -> None:
+    want = SWEEPS[name]
+    run = run_of(text_of(name), want.told)
+    assert run.state == want.state
+    assert run.nranks == want.ranks
+    assert run.hosts == want.hosts or run.state == "not_multi_rank"
+    assert run.collective == want.collective
+    assert len(run.rows) == want.rows
+    assert run.out_of_bounds == want.bounds
+    assert run.version == want.version
+    assert run.avg_busbw == (
+        None if want.average is None else pytest.approx(want.average, abs=1e-3)
+    )
+    assert run.peak == (None if want.peak is None else pytest.approx(want.peak, abs=0.011))
+    assert run.problems == ()
+    for row, times in ((0, want.first), (-1, want.last)):
+        if times is not None:
+            seen = [half.time_us for half in run.rows[row].halves]
+            assert seen == pytest.approx(times, rel=1e-4)
+    for fact, value in want.facts.items():
+        assert getattr(run, fact) == value
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_verdict(name: str) -> None:
+    want = SWEEPS[name]
+    main, *beside = judged(run_of(text_of(name), want.told), want.told)
+    assert main.status == want.verdict, main.reason
+    assert (main.cause.slug if main.cause else "") == want.cause
+    assert [each.cause.slug for each in beside if each.cause] == list(want.also)
+    assert "\n" not in main.reason
+    for part in want.says:
+        assert part in main.reason
+    if main.status in (Status.PASS, Status.FAIL, Status.WARN):
+        (figure,) = main.figures
+        assert figure.form == "curve"
+        assert json.dumps(figure.data)
+        assert main.measured["busbw_gbytes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [(name, part) for name, parts in FAILURES.items() for part in parts]
+)
+def test_failures_are_named(name: str, part: str) -> None:
+    slug, host, detail = FAILURES[name][part]
+    (run,) = read_runs(cases_of(name)[part], GPU)
+    first = next(each for each in run.failures if not each.consequence)
+    assert (first.slug, first.host) == (slug, host)
+    assert detail.items() <= dict(first.detail).items()
+    assert run.state == "launch_failed"
+    verdict = rdma.judge(run, 400) if isinstance(run, Perftest) else judged(run, GPU)[0]
+    busy = slug == "cuda-out-of-memory"
+    assert verdict.status is (Status.SKIP if busy else Status.ERROR)
+    assert verdict.kind is (Kind.BUSY if busy else Kind.CHECK)
+
+
+def test_a_warning_about_clocks_is_no_failure() -> None:
+    text = cases_of("54_perftest_failures.txt")["cpu_freq_noise"]
+    with pytest.raises(ParseError):
+        perftest.parse(text)
+    assert perftest.parse(text + text_of("50_ib_write_bw_400g_good_gbits.txt")).state == "complete"
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "gbits", "status", "cause"),
+    [
+        ("50_ib_write_bw_400g_good_gbits.txt", 400, 391.94, "pass", ""),
+        ("51_ib_write_bw_200g_gdr_old_units.txt", 200, 196.38, "pass", ""),
+        ("51_ib_write_bw_200g_gdr_old_units.txt", None, 196.38, "skip", ""),
+        ("52_ib_write_bw_pcie_limited.txt", 400, 210.88, "fail", "rdma-pair-pcie-limited"),
+        ("53_ib_write_bw_all_sizes.txt", 400, 391.83, "pass", ""),
+    ],
+)
+def test_perftest(name: str, line: float | None, gbits: float, status: str, cause: str) -> None:
+    run = perftest.parse(text_of(name))
+    assert run.best is not None
+    assert run.best.average_gbits == pytest.approx(gbits, abs=0.01)
+    assert (run.mtu, run.gid_index, run.link_type) == (4096, 3, "Ethernet")
+    verdict = rdma.judge(run, line)
+    assert verdict.status == status
+    assert (verdict.cause.slug if verdict.cause else "") == cause
+
+
+def test_latency() -> None:
+    run = perftest.parse(text_of("55_ib_write_lat_good.txt"))
+    (delay,) = run.delays
+    assert (delay.typical_us, delay.average_us, delay.p99_us) == (1.66, 1.67, 1.79)
+    assert rdma.judge(run, 400).status is Status.PASS
+
+
+def test_every_recording_is_named() -> None:
+    perftests = {path.name for path in RECORDED.iterdir() if path.name[:2] in ("50", "51", "52")}
+    others = {"SOURCES.md", "53_ib_write_bw_all_sizes.txt", "55_ib_write_lat_good.txt"}
+    found = {path.name for path in RECORDED.iterdir()}
+    assert found == set(SWEEPS) | set(FAILURES) | perftests | others
+    sources = (RECORDED / "SOURCES.md").read_text()
+    assert all(f"`{name}`" in sources for name in found - {"SOURCES.md"})
+
+
+# --- the same output, as other launchers hand it on ---------------------------------------------
+
+PREFIXES = (
+    "[1,0]<stdout>:",
+    "[prterun-head-41@1,0]<stdout>: ",
+    "Thu Jul 18 15:41:05 2024[1,0]<stdout>:",
+    "Thu Jul 18 15:41:05 2024<stdout>:",
+    " 0: ",
+    "[0] ",
+    "[default0]:",
+    "2026-03-04T09:12:31.123456789Z ",
+    "[pod/sweep-launcher-x7/mpi] ",
+    "2026-03-04T09:12:31.123456789Z [1,0]<stdout>:",
+    "\x1b[32m",
+)
+PREFIXED = (
+    "01_allreduce_1node_8xh100_good.txt",
+    "08_allreduce_2node_crash_mid_table.txt",
+    "09_allreduce_2node_nccl_info_interleaved.txt",
+    "22_allreduce_v1_0_layout_ms.txt",
+    "34_hccl_allreduce_check_failed.txt",
+)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", PREFIXED)
+def test_prefixes_change_nothing(name: str, prefix: str) -> None:
+    told = SWEEPS[name].told
+    plain = run_of(text_of(name), told)
+    text = "".join(f"{prefix}{line}\r\n" for line in text_of(name).splitlines())
+    run = run_of(text, told)
+    assert (run.state, run.rows, run.hosts) == (plain.state, plain.rows, plain.hosts)
+    assert run.problems == ()
+    assert len(run.log) == len(plain.log)
+
+
+GLUED = (
+    "gpu-a01:41021:41077 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] via NET/IB/0/GDRDMA\n",
+    "10-0-0-5:41021:41077 [0] NCCL INFO Connected all trees\n",
+    "\ngpu-a02:1:2 [3] transport/net_ib.cc:2310 NCCL WARN NET/IB : Got async event\n",
+    "\n[2026-03-04 09:12:31] gpu-a02:1:2 [3] NCCL WARN slow\n",
+)
+
+
+@pytest.mark.parametrize("glued", GLUED)
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_a_row_split_by_nccl_is_whole_again(glued: str, at: int) -> None:
+    """A row is written in three pieces, and a line may come before, between and after them."""
+    name = "02_allreduce_2node_16xh100_400g_ring_good.txt"
+    text = "".join(
+        _cut(line, (0, 5, 9, 13)[at], glued) if line.lstrip()[:1].isdigit() else line
+        for line in text_of(name).splitlines(keepends=True)
+    )
+    run = run_of(text, GPU)
+    assert run.rows == run_of(text_of(name), GPU).rows
+    assert len(run.log) == 11 + 1
+
+
+def _cut(line: str, fields: int, glued: str) -> str:
+    ends = [0, *(match.end() for match in re.finditer(r"\S+", line))]
+    return line[: ends[fields]] + glued + line[ends[fields] :]
+
+
+def test_rows_of_all_collectives_at_once_are_two_runs() -> None:
+    names = ("02_allreduce_2node_16xh100_400g_ring_good.txt", "14_alltoall_2node_good.txt")
+    runs = read_runs("".join(map(text_of, names)), GPU)
+    assert [run.collective for run in runs if isinstance(run, Sweep)] == ["all_reduce", "alltoall"]
+
+
+def test_two_single_host_tables_in_one_stream_prove_no_network() -> None:
+    """Built without MPI, one process a host with eight GPUs each: 480 GB/s, and nothing sent."""
+    lines = text_of("01_allreduce_1node_8xh100_good.txt").splitlines(keepends=True)
+    other = [line.replace("gpu-a01", "gpu-a02") for line in lines]
+    mixed = [line for pair in zip(lines, other, strict=True) for line in pair]
+    run = run_of("".join(mixed), GPU)
+    assert (run.state, run.tables, run.rows) == ("not_multi_rank", 2, ())
+    assert judged(run, GPU)[0].status is Status.ERROR
+
+
+def test_secrets_of_the_environment_are_not_kept() -> None:
+    run = run_of(text_of("10_allreduce_2node_v1.json"), GPU)
+    assert set(run.env) == {"NCCL_DEBUG", "NCCL_IB_HCA", "NCCL_IB_GID_INDEX"}
+    assert "REDACT-ME" not in repr(run)
+
+
+def test_a_killed_json_keeps_its_whole_results() -> None:
+    text = text_of("10_allreduce_2node_v1.json")
+    end = text.index('"size":1073741824') + 40
+    run = run_of(text[:end], GPU)
+    assert (run.state, len(run.rows)) == ("truncated", 4)
+    assert judged(run, GPU)[0].error == "RunTruncated"
+
+
+# --- damage -------------------------------------------------------------------------------------
+
+TABLES = [
+    name
+    for name in SWEEPS
+    if SWEEPS[name].rows and not name.startswith("24_") and not name.endswith(".json")
+]
+
+
+def same(one: float, other: float) -> bool:
+    """Equal within what the columns' rounding can hide."""
+    return abs(one - other) <= 0.03 + 0.03 * other
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_cut_or_damaged_line_never_gives_a_wrong_row(name: str) -> None:
+    told = SWEEPS[name].told
+    text = text_of(name)
+    right = {row.size: row for row in run_of(text, told).rows}
+    lines = text.splitlines(keepends=True)
+    rows = [at for at, line in enumerate(lines) if line.strip()[:1].isdigit()]
+    chance = random.Random(name)
+    for _ in range(25):
+        at = chance.choice(rows)
+        body = lines[at].rstrip("\n")
+        spot = chance.randrange(len(body))
+        by = chance.choice(["", "", " ", "9", "\n", "7", "x", ".", body])
+        damaged = body[:spot] + by + body[spot + chance.choice([0, 1]) :]
+        if chance.random() < 0.3:
+            damaged = body[:spot]
+        texts = "".join([*lines[:at], damaged + "\n", *lines[at + 1 :]])
+        try:
+            run = run_of(texts, told)
+        except ParseError:
+            continue
+        for row in run.rows:
+            # A row that is taken has the right size, and numbers within the columns' rounding.
+            assert row.size in right, (damaged, row)
+            for mine, whole in zip(row.halves, right[row.size].halves, strict=True):
+                assert same(mine.busbw, whole.busbw), damaged
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_cut_file_is_never_complete_and_never_passes(name: str) -> None:
+    want = SWEEPS[name]
+    text = text_of(name)
+    end = max(text.rfind("Avg bus"), text.rstrip().rfind("\n") if name[0] == "3" else 0, 1)
+    chance = random.Random(name)
+    for _ in range(6):
+        try:
+            run = run_of(text[: chance.randrange(end)], want.told)
+        except ParseError:
+            continue
+        assert run.state not in ("complete", "complete_then_crashed")
+        assert judged(run, want.told)[0].status is Status.ERROR
+
+
+@pytest.mark.parametrize("name", [n for n in TABLES if SWEEPS[n].state == "complete"])
+def test_a_missing_row_is_found_out(name: str) -> None:
+    told = SWEEPS[name].told
+    lines = text_of(name).splitlines(keepends=True)
+    rows = [at for at, line in enumerate(lines) if line.strip()[:1].isdigit()]
+    for at in rows[:: max(len(rows) // 4, 1)]:
+        text = "".join([*lines[:at], *lines[at + 1 :]])
+        if name[:2] == "09":
+            continue
+        run = run_of(text, told)
+        assert run.problems or run.state == "truncated", lines[at]
+        assert judged(run, told)[0].status is Status.ERROR
+
+
+def test_any_text_is_read_or_refused() -> None:
+    chance = random.Random(7)
+    alphabet = "# 0123456789.|-\n\t:[]<>abcNCL{}\"',sum float size busbw time"
+    for _ in range(150):
+        text = "".join(chance.choice(alphabet) for _ in range(chance.randrange(200)))
+        try:
+            read_runs(text, GPU)
+        except ParseError as error:
+            assert error.reason
+
+
+SAMPLES = Path(os.environ.get("COMMCHECK_SAMPLES", "/nowhere")) / "collectives"
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="COMMCHECK_SAMPLES names no folder with samples")
+def test_samples_yield_what_is_expected_of_them() -> None:
+    expected = json.loads((SAMPLES / "expected.json").read_text())
+    for name, want in expected.items():
+        if "rows" not in want or want.get("tool") == "perftest":
+            continue
+        hosts = want.get("hosts")
+        told = Told(
+            collective=want.get("collective") if want["tool"] == "hccl_test" else None,
+            nranks=want.get("nranks") if want["tool"] == "hccl_test" else None,
+        )
+        run = run_of((SAMPLES / name).read_text(), told)
+        assert (len(run.rows), run.state) == (want["rows"], want["status"]), name
+        for key, value in (("nranks", run.nranks), ("collective", run.collective)):
+            if key in want:
+                assert value == want[key], (name, key)
+        if isinstance(hosts, list) and run.ranks:
+            assert list(run.hosts) == hosts, name
+        if isinstance(want.get("last"), dict):
+            halves = run.rows[-1].halves
+            for key, seen in (
+                ("time_us", [half.time_us for half in halves]),
+                ("algbw", [half.algbw for half in halves]),
+                ("busbw", [half.busbw for half in halves]),
+            ):
+                assert seen == pytest.approx(want["last"][key], rel=1e-4, abs=0.006), (name, key)
