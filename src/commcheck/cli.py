@@ -6,13 +6,33 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from commcheck import __version__
+from commcheck import __version__, complete
+from commcheck.cli_analyze import analyze
 from commcheck.errors import CommcheckError, UsageError
+from commcheck.options import (
+    BASELINE,
+    CHECK_FOLDERS,
+    CHOICE,
+    CLIMB,
+    COLOR,
+    CONFIG,
+    INVENTORY,
+    LIMIT,
+    OUT,
+    QUIETLY,
+    REACH,
+    RUN,
+    STRICT,
+    TABLE,
+    WHERE,
+    a_path,
+    sources,
+    together,
+)
 
 USAGE, UNKNOWN, BUG = 2, 3, 70
 """Exit codes: usage, nothing failed but something is unknown, a bug (EX_SOFTWARE)."""
@@ -30,169 +50,29 @@ class _Group(click.Group):
 def main() -> None:
     """Find where the communication of a training fleet breaks, from the wire upwards.
 
+    Options may have defaults in commcheck.toml, in this folder or one above it up to the
+    repository's, in ~/.config/commcheck/config.toml, or in --config FILE: forks = 128. Where an
+    option names a variable, that is stronger than the files, and the option is the strongest.
+
     Exit codes: 0 all judged and right, 1 something fails, 2 usage, 3 nothing fails but something
     could not be judged, 70 a bug, 130 and 143 interrupted.
     """
 
 
-def _path(**more: Any) -> click.Path:
-    return click.Path(path_type=Path, **more)
-
-
-_CHECK_FOLDERS = click.option(
-    "--checks",
-    "check_folders",
-    type=_path(),
-    multiple=True,
-    metavar="DIR",
-    help="A folder of checks that adds to, or overrides, those of ./checks and the bundled ones.",
-)
-_INVENTORY = click.option(
-    "-i",
-    "--inventory",
-    envvar="COMMCHECK_INVENTORY",
-    multiple=True,
-    metavar="PATH|a,b,",
-    help="Ansible inventory: a file, a directory, a script, or names with a comma. Repeatable.",
-)
-_LIMIT = click.option(
-    "-l",
-    "--limit",
-    default="",
-    envvar="COMMCHECK_LIMIT",
-    metavar="PATTERN",
-    help="Ansible pattern.",
-)
-_OUT = click.option(
-    "-o",
-    "--out",
-    type=_path(),
-    default=Path("reports"),
-    envvar="COMMCHECK_REPORTS",
-    show_default=True,
-    metavar="DIR",
-    help="Where run folders are written.",
-)
-_FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    envvar="COMMCHECK_FORMAT",
-    help="What stdout carries.",
-)
-_COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
-
-
-_CLIMB: Final = (
-    click.argument("playbook", required=False, type=_path()),
-    _LIMIT,
-    click.option(
-        "-t", "--check-id", "only", multiple=True, metavar="GLOB", help="Only these checks."
-    ),
-    click.option("--skip", multiple=True, metavar="GLOB", help="Not these checks."),
-    _CHECK_FOLDERS,
-    click.option(
-        "-f",
-        "--forks",
-        type=click.IntRange(1, 512),
-        default=64,
-        envvar="COMMCHECK_FORKS",
-        show_default=True,
-        help="Hosts at a time.",
-    ),
-    click.option(
-        "-C", "--dry-run", "--check", is_flag=True, help="Say what would run; contact nobody."
-    ),
-    click.option(
-        "--waivers", type=_path(), multiple=True, metavar="FILE", help="Known faults, with a date."
-    ),
-    click.option(
-        "--allow",
-        type=click.Choice(["", "load", "write", "load,write"]),
-        default="",
-        help="What checks may do to a host beyond looking, where the playbook allows it too.",
-    ),
-    click.option("--strict", is_flag=True, help="Warnings fail."),
-    _OUT,
-    click.option("--junit", type=_path(), metavar="DIR", help="JUnit files here, too."),
-    _FORMAT,
-    _COLOR,
-    click.option("--no-progress", is_flag=True, help="No display on stderr, only what changes."),
-    click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors."),
-    click.option(
-        "--connect-timeout",
-        type=click.FloatRange(0.1),
-        default=10.0,
-        show_default=True,
-        metavar="S",
-    ),
-    click.option(
-        "--host-deadline",
-        type=click.FloatRange(0.1),
-        default=120.0,
-        show_default=True,
-        metavar="S",
-        help="The most that one host may take.",
-    ),
-    click.option(
-        "--deadline",
-        type=click.FloatRange(0),
-        default=0.0,
-        metavar="S",
-        help="The most that the run may take; reports are still written.  [default: no limit]",
-    ),
-)
-"""What every command takes that climbs, on whatever hosts."""
-
-_REACH: Final = (
-    click.option(
-        "-u",
-        "--user",
-        default="",
-        metavar="NAME",
-        help="Remote user, where the inventory names none.",
-    ),
-    click.option("--key-file", type=_path(), multiple=True, metavar="FILE", help="Private key."),
-    click.option("--agent", is_flag=True, help="Offer the keys of the SSH agent."),
-    click.option(
-        "-b", "--become", is_flag=True, help="Run as root on the hosts where sudo -n may."
-    ),
-    click.option(
-        "--host-keys",
-        type=click.Choice(["strict", "accept-new", "pinned", "insecure"]),
-        help="How host keys are proven.  [default: strict]",
-    ),
-    click.option("--known-hosts", type=_path(), multiple=True, metavar="FILE"),
-    click.option("--ssh-config", type=_path(), metavar="FILE", help="Instead of ~/.ssh/config."),
-)
-"""How real hosts are reached."""
-
-_Command = Callable[..., int]
-
-
-def _all(*decorators: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Many decorators as one, in the order in which they would be written."""
-
-    def decorate(command: _Command) -> _Command:
-        for each in reversed(decorators):
-            command = each(command)
-        return command
-
-    return decorate
-
-
 @main.command(short_help="Climb: read every host, judge bottom-up, write the reports.")
-@_INVENTORY
-@_all(*_CLIMB, *_REACH)
-def run(**options: Any) -> int:
+@INVENTORY
+@together(*CLIMB, *REACH)
+@click.pass_context
+def run(ctx: click.Context, /, **options: Any) -> int:
     """Read every host of the inventory over SSH, judge bottom-up, write the reports.
 
-    PLAYBOOK is a file; default: the bundled read-only climb.
+    PLAYBOOK is a file; default: the bundled read-only climb. With --resume or --again what is not
+    given is taken from that run: inventory, playbook, limit, checks. RUN is an id, a unique
+    beginning of one, a path, last, or last-green.
     """
     from commcheck.commands import run as command
 
-    return command(**options)
+    return command(sources=sources(ctx), **options)
 
 
 @main.command(short_help="The same climb on simulated hosts, with faults of your choice.")
@@ -205,35 +85,59 @@ def run(**options: Any) -> int:
     multiple=True,
     metavar="NAME[@HOST]",
     help="Break a host (default: the second): commcheck list faults. Repeatable.",
+    shell_complete=complete.completing(complete.faults),
 )
-@_all(*_CLIMB)
-def demo(**options: Any) -> int:
-    """Climb on simulated hosts gpu-01, gpu-02, ...: H100, RoCE at 400 Gb/s. Needs no cluster.
+@click.option(
+    "--persona",
+    "personas",
+    multiple=True,
+    metavar="NAME",
+    help="What the hosts are: commcheck list personas. Repeatable: in turn.  [default: h100-roce]",
+    shell_complete=complete.completing(complete.personas),
+)
+@together(*CLIMB)
+@click.pass_context
+def demo(ctx: click.Context, /, **options: Any) -> int:
+    """Climb on simulated hosts gpu-01, gpu-02, ... of your choice. Needs no cluster.
 
     A real SSH server on this machine's loopback stands for each host, and the same probes really
     run, against tools that answer for the host's state. Without --fault the fleet is healthy.
     """
     from commcheck.demo.command import demo as command
 
-    return command(**options)
+    return command(sources=sources(ctx), **options)
+
+
+main.add_command(analyze)
 
 
 @main.command("list", short_help="What exists, and what would run.")
-@click.argument("what", type=click.Choice(["checks", "hosts", "tools", "faults"]), default="checks")
-@_INVENTORY
-@_LIMIT
-@_CHECK_FOLDERS
-@_FORMAT
+@click.argument(
+    "what",
+    type=click.Choice(["checks", "causes", "hosts", "plays", "tools", "faults", "personas"]),
+    default="checks",
+)
+@INVENTORY
+@LIMIT
+@CHECK_FOLDERS
+@TABLE
+@CONFIG
 def list_(**options: Any) -> int:
-    """List checks, the hosts of an inventory, the tools that are read, or the faults of demo."""
+    """List checks, their causes, the hosts of an inventory, the plays of the playbooks here and of
+    the bundled ones, the tools that are read, or the faults and the personas of demo.
+    """
     from commcheck.lookup import list_things as command
 
     return command(**options)
 
 
 @main.command(short_help="What a check proves, or what a cause means.")
-@click.argument("name", metavar="CHECK-ID|CAUSE")
-@_CHECK_FOLDERS
+@click.argument(
+    "name",
+    metavar="CHECK-ID|CAUSE",
+    shell_complete=complete.completing(complete.checks_and_causes),
+)
+@CHECK_FOLDERS
 def explain(**options: Any) -> int:
     """Say what a check proves and how, its thresholds, causes and remedies."""
     from commcheck.lookup import explain as command
@@ -244,7 +148,7 @@ def explain(**options: Any) -> int:
 @main.command(short_help="The facts read from one tool's output, as JSON.")
 @click.argument("tool")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@_CHECK_FOLDERS
+@CHECK_FOLDERS
 def read(**options: Any) -> int:
     """Read a saved output of TOOL (`commcheck list tools`) and print the facts as JSON.
 
@@ -256,24 +160,81 @@ def read(**options: Any) -> int:
 
 
 @main.command(short_help="Render the reports of a run again.")
-@click.argument("run_name", metavar="RUN", default="last")
-@_OUT
-@click.option("--junit", type=_path(), metavar="DIR", help="JUnit files here, too.")
-@_FORMAT
-@_COLOR
+@RUN
+@together(*WHERE)
 def report(**options: Any) -> int:
-    """Render the reports of RUN (an id, a unique beginning of one, `last`, or a path) again.
+    """Render the reports of RUN again: an id, a unique beginning of one, a path, last, last-green.
 
     Works on a run that was killed half-way: what was known then is shown, marked incomplete.
     """
-    from commcheck.commands import report as command
+    from commcheck.afterwards import report as command
+
+    return command(**options)
+
+
+@main.command(short_help="Judge a run again, with today's checks and limits; asks no host.")
+@RUN
+@INVENTORY
+@together(*CHOICE, *WHERE, *QUIETLY)
+def judge(**options: Any) -> int:
+    """Judge what the hosts answered in RUN again, into a run of its own. No host is asked.
+
+    Checks, limits and waivers are today's; inventory and playbook are those of RUN unless they
+    are given. What was not recorded then is an error: not recorded.
+    """
+    from commcheck.afterwards import judge as command
+
+    return command(**options)
+
+
+@main.command(short_help="Make one run of the shards of a run; asks no host.")
+@click.argument(
+    "run_names",
+    nargs=-1,
+    required=True,
+    metavar="RUN...",
+    shell_complete=complete.completing(complete.runs, files=True),
+)
+@STRICT
+@BASELINE
+@together(*WHERE, *QUIETLY)
+def merge(**options: Any) -> int:
+    """Make one run of those of `run --shard 1/N` to `N/N`, judged over all their hosts.
+
+    They must have asked the same of the same inventory, and every host of it must be in exactly
+    one of them.
+    """
+    from commcheck.afterwards import merge as command
+
+    return command(**options)
+
+
+@main.command(short_help="What is different between two runs.")
+@click.argument("old", metavar="OLD", shell_complete=complete.completing(complete.runs, files=True))
+@click.argument(
+    "new",
+    metavar="NEW",
+    default="last",
+    shell_complete=complete.completing(complete.runs, files=True),
+)
+@OUT
+@TABLE
+@COLOR
+@CONFIG
+def diff(**options: Any) -> int:
+    """Say what fails in NEW and did not in OLD, what was fixed, what moved.
+
+    OLD and NEW are runs, or saved results.json files. Exit codes: 0 nothing is worse, 1 something
+    newly fails, 3 nothing newly fails but something is newly unknown.
+    """
+    from commcheck.afterwards import diff as command
 
     return command(**options)
 
 
 @main.command(short_help="Errors in playbooks, waivers and checks, by file, line and column.")
-@click.argument("paths", nargs=-1, type=_path(), metavar="[PATH]...")
-@_CHECK_FOLDERS
+@click.argument("paths", nargs=-1, type=a_path(), metavar="[PATH]...")
+@CHECK_FOLDERS
 def lint(**options: Any) -> int:
     """Check playbooks, waiver files and check files; a folder stands for what is in it.
 
@@ -286,7 +247,7 @@ def lint(**options: Any) -> int:
 
 @main.command(short_help="The JSON Schema of a playbook or a waiver file, for editors.")
 @click.argument("what", type=click.Choice(["playbook", "waivers"]))
-@_CHECK_FOLDERS
+@CHECK_FOLDERS
 def schema(**options: Any) -> int:
     """Print the JSON Schema (draft 7), with the check ids and thresholds that were found."""
     from commcheck.lookup import schema as command

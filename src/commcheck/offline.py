@@ -1,0 +1,120 @@
+"""The commands of ``commcheck analyze``: files in, reports and an exit code out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from commcheck.analysis import Analysis, analyse
+from commcheck.deliver import Delivery
+from commcheck.inventory.load import load
+from commcheck.model import Host
+
+
+def log(*, paths: tuple[str, ...], inventory: tuple[str, ...], processes: int, **where: Any) -> int:
+    """Audit NCCL and HCCL logs."""
+    from commcheck.nccl.offline import analyse_logs
+
+    hosts = hosts_of(inventory)
+    return _leave(
+        "log",
+        paths,
+        lambda: analyse_logs(
+            paths, hosts, stdin=sys.stdin.buffer, processes=processes, now_s=time.time()
+        ),
+        {"inventory": ", ".join(inventory)},
+        **where,
+    )
+
+
+def sweep(
+    *,
+    paths: tuple[Path, ...],
+    nic_gbits: float | None,
+    rails: int | None,
+    reference_gbytes: float | None,
+    algorithm: str,
+    collective: str | None,
+    nranks: int | None,
+    hosts: int | None,
+    **where: Any,
+) -> int:
+    """Judge saved outputs of bandwidth tests."""
+    from commcheck.jobs.offline import Told, analyse_sweeps
+
+    told = Told(
+        nic_gbits=nic_gbits,
+        rails=rails,
+        reference_gbytes=reference_gbytes,
+        algorithm=algorithm,
+        collective=collective,
+        nranks=nranks,
+        hosts=hosts,
+    )
+    given = {"nic_gbits": nic_gbits, "rails": rails, "reference_gbytes": reference_gbytes,
+             "algorithm": algorithm, "collective": collective, "ranks": nranks,
+             "hosts": hosts}  # fmt: skip
+    return _leave("sweep", paths, lambda: analyse_sweeps(paths, told), given, **where)
+
+
+def trace(
+    *,
+    paths: tuple[Path, ...],
+    before: tuple[Path, ...],
+    busbw_gbytes: float | None,
+    kernels: tuple[str, ...],
+    processes: int,
+    **where: Any,
+) -> int:
+    """Analyse the traces of a training step, and what changed since others."""
+    from commcheck.trace.change import analyse_change
+    from commcheck.trace.offline import analyse_traces
+    from commcheck.trace.rungs import Known
+
+    known = Known(busbw_gbytes=busbw_gbytes)
+
+    def work() -> Analysis:
+        if before:
+            return analyse_change(before, paths, known=known, kernels=kernels, workers=processes)
+        return analyse_traces(paths, known=known, kernels=kernels, workers=processes)
+
+    given = {
+        "before": ", ".join(map(str, before)),
+        "busbw_gbytes": busbw_gbytes,
+        "kernels": ", ".join(kernels),
+    }
+    return _leave("trace", paths, work, given, **where)
+
+
+def hosts_of(inventory: tuple[str, ...]) -> Mapping[str, Host] | None:
+    """The hosts of an inventory by name; None where none was given."""
+    if not inventory:
+        return None
+    return {host.name: host for host in load(inventory, cwd=Path.cwd()).hosts}
+
+
+def _leave(
+    what: str,
+    sources: Sequence[str | Path],
+    work: Callable[[], Analysis],
+    given: Mapping[str, object],
+    *,
+    strict: bool,
+    **where: Any,
+) -> int:
+    """Do the work and write its reports. ``given``: what the user told beside the files."""
+    delivery = Delivery(**where)
+    delivery.clear()
+    record, folder = analyse(
+        what,
+        [str(source) for source in sources],
+        work,
+        out=delivery.out,
+        settings={name: str(value) for name, value in given.items() if value not in (None, "")},
+        strict=strict,
+    )
+    delivery.deliver(record, folder)
+    return record.exit_code

@@ -1,0 +1,310 @@
+"""The options of the command line, each declared once and shared by the commands that take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from commcheck import complete
+
+
+def a_path(**more: Any) -> click.Path:
+    return click.Path(path_type=Path, **more)
+
+
+def _configured(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    """Lay the settings of the configuration files under the command's options."""
+    if ctx.resilient_parsing:
+        return path
+    from commcheck import settings
+
+    group = ctx.find_root().command
+    commands = group.commands.values() if isinstance(group, click.Group) else ()
+    known = {key for each in commands for param in each.params for key in settings.keys_of(param)}
+    found = settings.settings(path, Path.cwd(), known)
+    ctx.default_map, ctx.meta[_CONFIGURED] = settings.for_command(ctx.command, found)
+    return path
+
+
+_CONFIGURED: Final = "commcheck.settings"
+
+
+def sources(ctx: click.Context) -> dict[str, str]:
+    """Every setting that is no default, and where it comes from."""
+    from click.core import ParameterSource
+
+    told = {
+        ParameterSource.COMMANDLINE: "the command line",
+        ParameterSource.ENVIRONMENT: "the environment",
+    }
+    found = {}
+    for name, value in ctx.params.items():
+        source = ctx.get_parameter_source(name)
+        if source is ParameterSource.DEFAULT_MAP:
+            found[f"{name} = {value}"] = ctx.meta[_CONFIGURED][name].place
+        elif source in told and name != "dry_run":
+            found[f"{name} = {value}"] = told[source]
+    return found
+
+
+def _shard(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise click.BadParameter(f"{text!r} is not I/N with I from 1 to N, as in 2/3")
+    return int(number), int(count)
+
+
+CONFIG = click.option(
+    "--config",
+    type=a_path(),
+    is_eager=True,
+    expose_value=False,
+    callback=_configured,
+    envvar="COMMCHECK_CONFIG",
+    show_envvar=True,
+    metavar="FILE",
+    help="Defaults for options, in TOML; stronger than commcheck.toml.",
+)
+CHECK_FOLDERS = click.option(
+    "--checks",
+    "check_folders",
+    type=a_path(),
+    multiple=True,
+    metavar="DIR",
+    help="A folder of checks that adds to, or overrides, those of ./checks and the bundled ones.",
+)
+INVENTORY = click.option(
+    "-i",
+    "--inventory",
+    envvar="COMMCHECK_INVENTORY",
+    show_envvar=True,
+    multiple=True,
+    metavar="PATH|a,b,",
+    help="Ansible inventory: a file, a directory, a script, or names with a comma. Repeatable.",
+)
+LIMIT = click.option(
+    "-l",
+    "--limit",
+    default="",
+    envvar="COMMCHECK_LIMIT",
+    show_envvar=True,
+    metavar="PATTERN",
+    help="Ansible pattern.",
+    shell_complete=complete.in_pattern(complete.hosts),
+)
+OUT = click.option(
+    "-o",
+    "--out",
+    type=a_path(),
+    default=Path("reports"),
+    envvar="COMMCHECK_REPORTS",
+    show_envvar=True,
+    show_default=True,
+    metavar="DIR",
+    help="Where run folders are written.",
+)
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "hosts"]),
+    default="text",
+    envvar="COMMCHECK_FORMAT",
+    show_envvar=True,
+    help="What stdout carries; hosts: only those that fail, folded, for a scheduler to drain.",
+)
+TABLE = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="What stdout carries.",
+)
+COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
+
+
+QUIETLY: Final = (
+    click.option("--no-progress", is_flag=True, help="No display on stderr, only what changes."),
+    click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors."),
+)
+STRICT = click.option("--strict", is_flag=True, help="Warnings fail.")
+BASELINE = click.option(
+    "--baseline",
+    default="",
+    metavar="RUN",
+    help="Say what is different from this run; also a results.json, last, last-green.",
+    shell_complete=complete.completing(complete.runs, files=True),
+)
+JUNIT = click.option("--junit", type=a_path(), metavar="DIR", help="JUnit files here, too.")
+RUNBOOK = click.option(
+    "--runbook-url",
+    default="runbook.md",
+    envvar="COMMCHECK_RUNBOOK_URL",
+    show_envvar=True,
+    metavar="URL",
+    help="The runbook that reports link to.  [default: the copy in the run's folder]",
+)
+WHERE: Final = (OUT, JUNIT, FORMAT, COLOR, RUNBOOK, CONFIG)
+"""Where reports go, and what they look like."""
+
+CHOICE: Final = (
+    click.argument(
+        "playbook",
+        required=False,
+        type=a_path(),
+        shell_complete=complete.completing(complete.playbooks, files=True),
+    ),
+    LIMIT,
+    click.option(
+        "-t",
+        "--check-id",
+        "only",
+        multiple=True,
+        metavar="GLOB",
+        help="Only these checks.",
+        shell_complete=complete.completing(complete.checks),
+    ),
+    click.option(
+        "--skip",
+        multiple=True,
+        metavar="GLOB",
+        help="Not these checks.",
+        shell_complete=complete.completing(complete.checks),
+    ),
+    CHECK_FOLDERS,
+    click.option(
+        "--waivers",
+        type=a_path(),
+        multiple=True,
+        metavar="FILE",
+        help="Known faults, with a date.",
+    ),
+    STRICT,
+    BASELINE,
+)
+"""Which checks are asked of which hosts, and what they are compared with."""
+
+CLIMB: Final = (
+    *CHOICE,
+    click.option(
+        "--resume",
+        default="",
+        metavar="RUN",
+        help="Go on where a killed run ended; hosts that had ended are not asked again.",
+        shell_complete=complete.completing(complete.runs),
+    ),
+    click.option(
+        "--again",
+        default="",
+        metavar="RUN",
+        help="Ask only the hosts that did not pass in that run, and say what was fixed.",
+        shell_complete=complete.completing(complete.runs),
+    ),
+    click.option(
+        "--shard",
+        default="",
+        callback=_shard,
+        metavar="I/N",
+        help="Only every N-th host, from the I-th on; commcheck merge makes one run of them.",
+    ),
+    click.option(
+        "-f",
+        "--forks",
+        type=click.IntRange(1, 512),
+        default=64,
+        envvar="COMMCHECK_FORKS",
+        show_envvar=True,
+        show_default=True,
+        help="Hosts at a time.",
+    ),
+    click.option(
+        "-C", "--dry-run", "--check", is_flag=True, help="Say what would run; contact nobody."
+    ),
+    click.option(
+        "--allow",
+        type=click.Choice(["", "load", "write", "load,write"]),
+        default="",
+        help="What checks may do to a host beyond looking, where the playbook allows it too.",
+    ),
+    *WHERE,
+    *QUIETLY,
+    click.option(
+        "--connect-timeout",
+        type=click.FloatRange(0.1),
+        default=10.0,
+        show_default=True,
+        metavar="S",
+    ),
+    click.option(
+        "--host-deadline",
+        type=click.FloatRange(0.1),
+        default=120.0,
+        show_default=True,
+        metavar="S",
+        help="The most that one host may take.",
+    ),
+    click.option(
+        "--deadline",
+        type=click.FloatRange(0),
+        default=0.0,
+        metavar="S",
+        help="The most that the run may take; reports are still written.  [default: no limit]",
+    ),
+)
+"""What every command takes that climbs, on whatever hosts."""
+
+REACH: Final = (
+    click.option(
+        "-u",
+        "--user",
+        default="",
+        metavar="NAME",
+        help="Remote user, where the inventory names none.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 64),
+        default=1,
+        show_default=True,
+        envvar="COMMCHECK_WORKERS",
+        help="Processes that share the hosts; worth it from some 300 hosts on.",
+    ),
+    click.option("--key-file", type=a_path(), multiple=True, metavar="FILE", help="Private key."),
+    click.option("--agent", is_flag=True, help="Offer the keys of the SSH agent."),
+    click.option(
+        "-b", "--become", is_flag=True, help="Run as root on the hosts where sudo -n may."
+    ),
+    click.option(
+        "--host-keys",
+        type=click.Choice(["strict", "accept-new", "pinned", "insecure"]),
+        help="How host keys are proven.  [default: strict]",
+    ),
+    click.option("--known-hosts", type=a_path(), multiple=True, metavar="FILE"),
+    click.option("--ssh-config", type=a_path(), metavar="FILE", help="Instead of ~/.ssh/config."),
+)
+"""How real hosts are reached."""
+
+Command = Callable[..., int]
+
+
+def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Many decorators as one, in the order in which they would be written."""
+
+    def decorate(command: Command) -> Command:
+        for each in reversed(decorators):
+            command = each(command)
+        return command
+
+    return decorate
+
+
+RUN: Final = click.argument(
+    "run_name",
+    metavar="RUN",
+    default="last",
+    shell_complete=complete.completing(complete.runs, files=True),
+)

@@ -1,0 +1,76 @@
+"""The offline analyses as a user calls them: one screen, the reports, exit codes, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from commcheck.cli import main
+from commcheck.errors import UsageError
+
+RECORDED = Path(__file__).parent / "recorded"
+SWEEP = RECORDED / "collectives" / "06_allreduce_2node_pfc_broken.txt"
+
+
+def analyze(tmp_path: Path, *words: str | Path) -> Result:
+    args = ["analyze", *map(str, words), "-o", str(tmp_path / "reports")]
+    return CliRunner().invoke(main, args, standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_sweep_ends_in_one_screen_and_all_reports(tmp_path: Path) -> None:
+    result = analyze(tmp_path, "sweep", SWEEP, "--nic-gbps", "400")
+    assert result.return_value == 1
+    assert "Physical layer is where it breaks: Bandwidth falls as messages grow" in result.stdout
+    assert "library" not in result.stdout  # a layer that nobody asked for
+    (folder,) = (path for path in (tmp_path / "reports").iterdir() if not path.is_symlink())
+    page = (folder / "report.html").read_text()
+    assert '<svg class="chart"' in page
+    assert (folder / "junit" / "TEST-commcheck-physical.xml").is_file()
+
+
+def test_json_holds_the_facts_of_the_files(tmp_path: Path) -> None:
+    result = analyze(tmp_path, "sweep", SWEEP, "--nic-gbps", "400", "--format", "json")
+    document = json.loads(result.stdout)
+    assert document["schema"] == "commcheck.results/1"
+    assert document["facts"]["runs"][0]["run"]["nranks"] == 16
+    assert document["run"]["playbook"] == "analyze sweep"
+
+
+def test_a_report_is_rendered_again_with_its_screen(tmp_path: Path) -> None:
+    first = analyze(tmp_path, "sweep", SWEEP, "--nic-gbps", "400")
+    again = CliRunner().invoke(
+        main, ["report", "last", "-o", str(tmp_path / "reports")], standalone_mode=False
+    )
+    assert again.stdout == first.stdout
+    assert again.return_value == 1
+
+
+@pytest.mark.parametrize("what", ["sweep", "trace"])
+def test_a_file_that_is_no_such_thing_is_one_line_and_leaves_nothing(
+    tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("nothing of the kind\n")
+    with pytest.raises(UsageError) as caught:
+        analyze(tmp_path, what, path)
+    (problem,) = caught.value.problems
+    assert "notes.txt: error: " in problem
+    assert "expected" in problem
+    assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.parametrize("what", ["sweep", "trace", "log"])
+def test_a_missing_file_is_one_line(tmp_path: Path, what: str) -> None:
+    with pytest.raises(UsageError, match=r"missing\.txt: "):
+        analyze(tmp_path, what, tmp_path / "missing.txt")
+
+
+def test_a_log_without_a_line_of_nccl_is_unknown_and_says_what_to_turn_on(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text("step 1 loss 2.0\n")
+    result = analyze(tmp_path, "log", path)
+    assert result.return_value == 3
+    assert "NCCL_DEBUG=INFO" in result.stdout
