@@ -7,9 +7,10 @@ are the checks themselves: ``checks/physical/nic_mtu.py`` is the shortest.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, Final, Generic, TypeVar, cast
+from functools import cache, lru_cache
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from commcheck.errors import CommandFailed, Unjudgeable
 from commcheck.model import (
@@ -65,24 +66,38 @@ class Command:
 
     def on(self, subject: Subject) -> Command:
         """The command for one subject. Raises ``Unjudgeable`` where a place cannot be filled."""
-        return replace(self, argv=tuple(_fill(word, subject) for word in self.argv))
+        names = _places(self.argv)
+        return _filled(self, tuple(_value(name, subject) for name in names)) if names else self
 
     def __str__(self) -> str:
         return " ".join(self.argv)
 
 
-def _fill(word: str, subject: Subject) -> str:
-    def place(match: re.Match[str]) -> str:
-        name = match[1]
-        value = getattr(subject, name, None)
-        if value is None:
-            raise Unjudgeable(f"{subject.label or 'the host'} has no {name}")
-        text = str(value)
+_IN_BRACES: Final = re.compile(r"\{(\w+)\}")
+
+
+@lru_cache(maxsize=1024)
+def _places(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of the places in a command, each once."""
+    return tuple(dict.fromkeys(name for word in argv for name in _IN_BRACES.findall(word)))
+
+
+def _value(name: str, subject: Subject) -> str:
+    value = getattr(subject, name, None)
+    if value is None:
+        raise Unjudgeable(f"{subject.label or 'the host'} has no {name}")
+    return str(value)
+
+
+@lru_cache(maxsize=8192)  # the hosts of a fleet name their NICs alike
+def _filled(command: Command, values: tuple[str, ...]) -> Command:
+    names = _places(command.argv)
+    for name, text in zip(names, values, strict=True):
         if not PLACE.fullmatch(text) or _LEADING_DASH.match(text) or ".." in text:
             raise Unjudgeable(f"{name} {text[:64]!r} is no name we would put into a command")
-        return text
-
-    return re.sub(r"\{(\w+)\}", place, word)
+    by_name = dict(zip(names, values, strict=True))
+    words = (_IN_BRACES.sub(lambda match: by_name[match[1]], word) for word in command.argv)
+    return replace(command, argv=tuple(words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +137,8 @@ class Reader(Generic[R]):
 
     ``parse`` takes one ``Output`` per command and returns a reading, or raises ``Unjudgeable``
     (``ParseError`` where the form is unknown). ``per`` is what its commands are run for.
-    Output that was cut is refused before ``parse`` unless ``reads_cut_output``.
+    Output that was cut is refused before ``parse`` unless ``reads_cut_output``. ``varies``: no
+    two hosts answer alike, so that remembering an answer would only cost memory.
     """
 
     tool: str
@@ -130,6 +146,7 @@ class Reader(Generic[R]):
     parse: Callable[..., R]
     per: type[Machine] | type[Rail] | type[Accelerator] = Machine
     reads_cut_output: bool = False
+    varies: bool = False
 
     @property
     def readers(self) -> tuple[Reader[R], ...]:
@@ -178,11 +195,41 @@ class Reading(Generic[R]):
     """How a field of ``Seen`` is filled: by which reader, in which phase, and if it must be."""
 
     reader: Reader[R] | FirstOf[R]
-    at: str  # "once", "start" or "end" of the bundle
+    at: str  # "once", "start" or "end" of the bundle; WATCH: at both ends
     required: bool
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases in which its commands are run."""
+        return ("start", "end") if self.at == WATCH else (self.at,)
 
 
 PHASES: Final = ("start", "once", "end")
+
+WATCH: Final = "watch"
+EARLIER: Final = "earlier"
+"""Phase of a reading that an earlier run took; its frames are copied into the later run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span(Generic[R]):
+    """Two readings of one thing and the seconds between them, on the host's own clock."""
+
+    first: R
+    last: R
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Generic[R]):
+    """A thing read at the start and the end of a visit.
+
+    ``since``: from the reading of an earlier run of commcheck on the same boot to the end of this
+    visit: hours for nothing. None where there is none.
+    """
+
+    visit: Span[R]
+    since: Span[R] | None = None
 
 
 def reads(reader: Reader[R] | FirstOf[R], *, at: str = "once") -> R:
@@ -195,15 +242,54 @@ def tries(reader: Reader[R] | FirstOf[R], *, at: str = "once") -> R | Unread:
     return cast("R", _seen_field(reader, at, required=False))
 
 
+def watches(reader: Reader[R] | FirstOf[R]) -> Watched[R]:
+    """A required reading at both ends of the visit, for what counts up.
+
+    Where the check's ``Limits`` have a ``window_s``, the visit waits that long between the two.
+    """
+    return cast("Watched[R]", _seen_field(reader, WATCH, required=True))
+
+
+def may_watch(reader: Reader[R] | FirstOf[R]) -> Watched[R] | Unread:
+    """As ``watches``, but optional."""
+    return cast("Watched[R]", _seen_field(reader, WATCH, required=False))
+
+
+class Launches(Generic[R]):
+    """What launches on several hosts and yields one reading of them all; see ``jobs.job.Job``."""
+
+    __slots__ = ()
+
+
+def launches(job: Launches[R]) -> R:
+    """A required reading that loads hosts. The check's ``effects`` hold ``load``."""
+    return cast("R", field(metadata={"job": job}))
+
+
+def job_of(check: AnyCheck) -> Launches[Any] | None:
+    """What a check launches; None: it only looks."""
+    return next(iter(_declared(check.seen, "job").values()), None)
+
+
 def _seen_field(reader: Reader[R] | FirstOf[R], at: str, *, required: bool) -> object:
-    if at not in PHASES:
+    if at not in (*PHASES, WATCH):
         raise ValueError(f"at={at!r} is none of {', '.join(PHASES)}")
     return field(metadata={"reading": Reading(reader, at, required)})
 
 
-def readings_of(seen: type[Any]) -> dict[str, Reading[Any]]:
+def readings_of(seen: type[Any]) -> Mapping[str, Reading[Any]]:
     """The declared readings of a ``Seen`` class, by field name."""
-    return {each.name: each.metadata["reading"] for each in fields(seen)}
+    return _declared(seen, "reading")  # type: ignore[arg-type] # a class is hashable
+
+
+@cache
+def _declared(declaring: Hashable, what: str) -> Mapping[str, Any]:
+    """Fields of a class and what they carry: asked for every subject of every host."""
+    return {
+        each.name: each.metadata[what]
+        for each in fields(cast("type[Any]", declaring))
+        if what in each.metadata or not each.metadata  # a field that declares nothing is refused
+    }
 
 
 # --- Want and Limits ----------------------------------------------------------------------------
@@ -239,9 +325,9 @@ def expects(key: Key[T]) -> Wanted[T]:
     return cast("Wanted[T]", field(metadata={"key": key}))
 
 
-def keys_of(want: type[Any]) -> dict[str, Key[Any]]:
+def keys_of(want: type[Any]) -> Mapping[str, Key[Any]]:
     """The declared keys of a ``Want`` class, by field name."""
-    return {each.name: each.metadata["key"] for each in fields(want)}
+    return _declared(want, "key")  # type: ignore[arg-type] # a class is hashable
 
 
 def limit(default: T, *, unit: str, source: str) -> T:
@@ -259,10 +345,15 @@ class LimitSpec:
     source: str
 
 
-def limits_of(limits: type[Any]) -> dict[str, LimitSpec]:
+def limits_of(limits: type[Any]) -> Mapping[str, LimitSpec]:
     """The declared thresholds of a ``Limits`` class, by name."""
+    return _limits_of(limits)  # type: ignore[arg-type] # a class is hashable
+
+
+@cache
+def _limits_of(limits: Hashable) -> Mapping[str, LimitSpec]:
     specs = {}
-    for each in fields(limits):
+    for each in fields(cast("type[Any]", limits)):
         if each.default is MISSING:
             raise ValueError(f"limit {each.name} has no default")
         specs[each.name] = LimitSpec(
@@ -279,6 +370,59 @@ class Nothing:
 _NONE: Final = cast("type[Any]", Nothing)
 
 
+# --- peers --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """Something in which peers should be alike; ``peers.compare`` finds those that are not.
+
+    ``name`` is its key in what ``to_compare`` got. ``kin``: the key of what must be equal for two
+    subjects to be compared at all (a card's model). ``owners``: checks that judge the same thing
+    by what is declared; where one of them found something, no drift is reported on top.
+    """
+
+    name: str
+    title: Words
+    cause: Cause
+    kin: str = ""
+    owners: tuple[str, ...] = ()
+
+
+UNREAD: Final = "unread"
+"""Key of the traits that could not be read, each with its reason."""
+
+
+def to_compare(values: Mapping[str, object], unread: Mapping[str, str] | None = None) -> Verdict:
+    """What a subject has; whether that is right only its peers can tell.
+
+    A trait that does not apply is left out of ``values``; one that could not be read stands in
+    ``unread`` with the reason.
+    """
+    return Verdict(
+        status=Status.SKIP,
+        kind=Kind.UNDECIDABLE,
+        reason="undecidable: the run ended before this was compared with its peers",
+        measured={**values, **({UNREAD: dict(unread)} if unread else {})},
+    )
+
+
+# --- consequences -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A cause of another check that may be why this one fails: then it is no fault of its own.
+
+    ``join``: whose cause counts, that of the host at fault, or of any host that took part.
+    ``by_loss``: it works by losing packets, so counters that stand still speak against it.
+    """
+
+    cause: str  # slug
+    join: Literal["same-host", "any-in-job"] = "same-host"
+    by_loss: bool = False
+
+
 # --- Check --------------------------------------------------------------------------------------
 
 
@@ -292,6 +436,7 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
 
     ``judge`` answers with a verdict, or with several where one text holds many (a log's rules).
     ``needs``: checks of the same layer that must pass first on the same subject.
+    ``peers``: for a check that compares hosts; its ``judge`` then ends in ``to_compare``.
     ``not_applicable`` says in a few words why the subject is none of its business, or None.
     ``platforms``: where it is asked at all.
     """
@@ -308,7 +453,9 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     causes: tuple[Cause, ...] = ()
     platforms: frozenset[str] = frozenset({"gpu-roce", "gpu-ib", "ascend", "unknown"})
     effects: frozenset[str] = frozenset()  # "load", "write": what it does beyond looking
+    peers: tuple[Trait, ...] = ()
     not_applicable: Callable[[SubjectT], str | None] = _always
+    explained_by: tuple[Explained, ...] = ()
 
     @property
     def layer(self) -> Layer:

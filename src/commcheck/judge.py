@@ -11,17 +11,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from commcheck import peers
 from commcheck.check import (
+    EARLIER,
+    WATCH,
     AnyCheck,
     FirstOf,
     Output,
     Reader,
     Reading,
+    Span,
     Unread,
+    Watched,
     clean,
     readings_of,
 )
-from commcheck.collect.base import Frame, State
+from commcheck.collect.base import Frame, Request, State
 from commcheck.discover import in_order_of_needs
 from commcheck.errors import (
     CommandMissing,
@@ -76,6 +81,19 @@ def as_it_is(verdict: Verdict, _check: str, _host: str) -> Verdict:
     return verdict
 
 
+def waived(result: Result, waive: Waive) -> Result:
+    """The result with the waivers that cover its findings applied."""
+    return replace(
+        result,
+        findings=tuple(_waived(finding, waive) for finding in result.findings),
+    )
+
+
+def _waived(finding: Finding, waive: Waive) -> Finding:
+    verdict = waive(finding.verdict, finding.check, finding.host)
+    return finding if verdict is finding.verdict else replace(finding, verdict=verdict)
+
+
 RestsOn = dict[str, bool]
 """Keys of the commands a verdict rests on; False: a fallback that did not speak."""
 
@@ -98,6 +116,8 @@ class _Desk:
     parsed: Parsed
     outputs: dict[str, Output] = field(default_factory=dict)
     read: dict[tuple[int, str, str], Any] = field(default_factory=dict)
+    asked: dict[tuple[int, str, str], tuple[Request, ...]] = field(default_factory=dict)
+    in_force: dict[str, tuple[Any, Any, tuple[Bound, ...]]] = field(default_factory=dict)
     findings: dict[str, list[Finding]] = field(default_factory=dict)
 
 
@@ -131,8 +151,7 @@ def judge_host(
                 findings = [_finding(check, host, "", _gated(gate, known=machine is not None))]
             else:
                 findings = [
-                    replace(finding, verdict=waive(finding.verdict, check.id, host.name))
-                    for finding in _judge_check(desk, by_id[check.id])
+                    _waived(finding, waive) for finding in _judge_check(desk, by_id[check.id])
                 ]
             desk.findings[check.id] = findings
             seconds = sum({e.key: e.seconds for f in findings for e in f.evidence}.values())
@@ -262,14 +281,16 @@ def _judge_subject(desk: _Desk, asked: Asked, subject: Subject) -> list[Finding]
         elif blocker:
             verdicts = (_skip(Kind.BLOCKED, f"blocked: {blocker}"),)
         else:
-            want, wanted = want_for(check, desk.host, desk.machine.platform)
-            limits, thresholds = limits_for(check, desk.host, asked.params)
-            bounds = wanted + thresholds
+            want, limits, bounds = _in_force(desk, asked)
             seen = {
                 name: _take(desk, reading, subject, rests_on)
                 for name, reading in readings_of(check.seen).items()
             }
             verdicts = check.verdicts(check.seen(**seen), subject, want, limits)
+            if check.peers:
+                verdicts = tuple(
+                    peers.placed(verdict, desk.host, desk.machine.platform) for verdict in verdicts
+                )
             if asked.is_advisory:
                 verdicts = tuple(_as_advice(verdict) for verdict in verdicts)
     except Unjudgeable as error:
@@ -297,6 +318,16 @@ def _judge_subject(desk: _Desk, asked: Asked, subject: Subject) -> list[Finding]
     ]
 
 
+def _in_force(desk: _Desk, asked: Asked) -> tuple[Any, Any, tuple[Bound, ...]]:
+    """What a check wants of the host, its limits, and both as bounds: the same for all subjects."""
+    check = asked.check
+    if check.id not in desk.in_force:
+        want, wanted = want_for(check, desk.host, desk.machine.platform)
+        limits, thresholds = limits_for(check, desk.host, asked.params)
+        desk.in_force[check.id] = want, limits, wanted + thresholds
+    return desk.in_force[check.id]
+
+
 def _as_advice(verdict: Verdict) -> Verdict:
     return replace(verdict, status=Status.WARN) if verdict.status is Status.FAIL else verdict
 
@@ -317,7 +348,8 @@ def _unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
 def _of_need(desk: _Desk, need: str, subject: Subject) -> list[Finding]:
     """What a needed check said of the same subject, of the host, or of all its subjects."""
     found = desk.findings.get(need, [])
-    same = [finding for finding in found if finding.subject == subject.label]
+    label = subject.label
+    same = [finding for finding in found if finding.subject == label]
     return same or [finding for finding in found if not finding.subject] or found
 
 
@@ -345,6 +377,8 @@ def _blocker(desk: _Desk, check: AnyCheck, subject: Subject) -> str:
 
 def _unproven_below(desk: _Desk, check: AnyCheck, subject: Subject) -> tuple[str, ...]:
     """Checks under this one that could not be read here: lower layers, and its own needs."""
+    if not check.needs and check.layer is Layer.PHYSICAL:
+        return ()
     below = {need: _of_need(desk, need, subject) for need in check.needs}
     if check.layer.height > 1:
         for check_id, findings in desk.findings.items():
@@ -379,17 +413,41 @@ def _first(desk: _Desk, reading: Reading[Any], subject: Subject, rests_on: Rests
     refused: list[Unjudgeable] = []
     for reader in reading.reader.readers:
         try:
-            value = _read(desk, reader, subject, reading.at, rests_on)
+            if reading.at == WATCH:
+                return _watch(desk, reader, subject, rests_on)
+            return _read(desk, reader, subject, reading.at, rests_on)
         except Unjudgeable as error:
             refused.append(error)
-        else:
-            return value
         if len(refused) < len(reading.reader.readers):
-            for request in requests_of(reader, subject, desk.machine, reading.at):
-                rests_on[request.key] = False
+            for phase in reading.phases:
+                for request in requests_of(reader, subject, desk.machine, phase):
+                    rests_on[request.key] = False
     if len(refused) == 1:
         raise refused[0]
     raise _together(reading.reader, refused)
+
+
+def _watch(desk: _Desk, reader: Reader[Any], subject: Subject, rests_on: RestsOn) -> Watched[Any]:
+    """The reading at both ends of the visit, and that of an earlier run where there is one."""
+    first, last = (_read(desk, reader, subject, at, rests_on) for at in ("start", "end"))
+    at_start, at_end = (_begun_s(desk, reader, subject, at) for at in ("start", "end"))
+    visit = Span(first, last, max(0.0, at_end - at_start))
+    earlier: RestsOn = {}
+    try:
+        before = _read(desk, reader, subject, EARLIER, earlier)
+        seconds = at_end - _begun_s(desk, reader, subject, EARLIER)
+    except Unjudgeable:
+        return Watched(visit)
+    if seconds <= visit.seconds:
+        return Watched(visit)
+    rests_on.update(earlier)
+    return Watched(visit, Span(before, last, seconds))
+
+
+def _begun_s(desk: _Desk, reader: Reader[Any], subject: Subject, at: str) -> float:
+    """When its first command began, in seconds since the host's boot."""
+    request = requests_of(reader, subject, desk.machine, at)[0]
+    return desk.frames[request.key].started_s
 
 
 def _together(reader: Reader[Any] | FirstOf[Any], refused: Sequence[Unjudgeable]) -> Unjudgeable:
@@ -409,13 +467,15 @@ def _read(
     rests_on: RestsOn,
 ) -> object:
     target = desk.machine if reader.per is Machine else subject
-    asked = requests_of(reader, subject, desk.machine, at)
+    memo = (id(reader), target.label, at)
+    if memo not in desk.asked:
+        desk.asked[memo] = requests_of(reader, subject, desk.machine, at)
+    asked = desk.asked[memo]
     if len(asked) != len(reader.commands):
         for command in reader.commands:
             command.on(target)  # raises what made the place impossible to fill
     for request in asked:
         rests_on.setdefault(request.key, True)
-    memo = (id(reader), target.label, at)
     if memo not in desk.read:
         try:
             desk.read[memo] = _parse(desk, reader, [request.key for request in asked])
@@ -432,7 +492,7 @@ def _parse(desk: _Desk, reader: Reader[Any], keys: Sequence[str]) -> object:
     for key, output in zip(keys, outputs, strict=True):
         _require_answer(desk.frames[key], output, reader)
     size = sum(len(output.stdout) + len(output.stderr) for output in outputs)
-    if size > PARSED_CHARS:
+    if size > PARSED_CHARS or reader.varies:
         return reader.parse(*outputs)
     memo = (id(reader), outputs)
     if memo not in desk.parsed:
@@ -489,7 +549,7 @@ def _evidence(desk: _Desk, rests_on: RestsOn, verdict: Verdict) -> tuple[Evidenc
             key=key,
             rc=frame.rc,
             seconds=round(max(0.0, frame.ended_s - frame.started_s), 3),
-            head=_head(_output(desk, key)) if shown else "",
+            head=head_of(_output(desk, key)) if shown else "",
             truncated=frame.truncated,
             used=used,
         )
@@ -498,7 +558,7 @@ def _evidence(desk: _Desk, rests_on: RestsOn, verdict: Verdict) -> tuple[Evidenc
     )
 
 
-def _head(output: Output) -> str:
+def head_of(output: Output) -> str:
     """stdout and stderr as a person may see them, the middle left out where they are long."""
     text = output.text
     if output.stderr.strip():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -30,7 +31,12 @@ class Layer(StrEnum):
     @classmethod
     def of(cls, check_id: str) -> Layer:
         """The layer in a check id: ``physical.pfc-enabled`` -> physical."""
-        return cls(check_id.partition(".")[0])
+        return _layer_of(check_id)
+
+
+@cache
+def _layer_of(check_id: str) -> Layer:
+    return Layer(check_id.partition(".")[0])
 
 
 _HEIGHTS = {layer: height for height, layer in enumerate(Layer, start=1)}
@@ -87,6 +93,7 @@ class Host:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     groups: tuple[str, ...] = ()  # every group it is in, outermost first, without "all"
     origin: Origin = Origin("the command line")
+    platform_group: str = ""  # the deepest group that fixes its platform, if one does
 
     def origin_of(self, variable: str) -> Origin:
         """Where a variable was set; the host's own place where that is not known."""
@@ -289,6 +296,8 @@ class Result:
     @property
     def worst(self) -> Finding:
         """The finding that stands for the whole, by the truth table."""
+        if len(self.findings) == 1:  # asked often, of mostly one
+            return self.findings[0]
         return min(self.findings, key=lambda finding: _rank(finding.verdict))
 
     @property

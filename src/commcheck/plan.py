@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from commcheck.check import PHASES, AnyCheck, Reader, keys_of, limits_of, readings_of
+from commcheck.check import AnyCheck, Command, Reader, keys_of, limits_of, readings_of
 from commcheck.check_fields import Params, as_type
 from commcheck.collect.base import Request
 from commcheck.discover import FoundCheck
@@ -30,6 +30,7 @@ class Asked:
     gate: Gate = Gate.HOST
     entry: Entry | None = None  # None: asked without being named
     not_permitted: str = ""  # what the operator must still allow, in words
+    play: Play | None = None
 
     @property
     def params(self) -> Params:
@@ -90,6 +91,7 @@ def requests(host: Host, machine: Machine, asked: Iterable[Asked]) -> tuple[Requ
     A command whose places cannot be filled is left out: its check says so when it is judged.
     """
     wanted: dict[str, Request] = {}
+    window_s = 0.0
     for each in asked:
         if machine.platform not in each.check.platforms or each.not_permitted:
             continue
@@ -100,18 +102,48 @@ def requests(host: Host, machine: Machine, asked: Iterable[Asked]) -> tuple[Requ
                 before = wanted.setdefault(request.key, request)
                 if before.command.timeout_s < request.command.timeout_s:
                     wanted[request.key] = request  # the most patient of several checks decides
-    return tuple(sorted(wanted.values(), key=lambda request: PHASES.index(request.at)))
+                if request.at == "start":
+                    window_s = max(window_s, _window_s(each, host))
+    if window_s > 0:
+        wait = Command(("sleep", f"{window_s:g}"), timeout_s=window_s + WAIT_SLACK_S)
+        wanted["wait"] = Request(wait, "wait")
+    return tuple(sorted(wanted.values(), key=lambda request: _ORDER.index(request.at)))
+
+
+_ORDER = ("start", "once", "wait", "end")
+"""The phases of a bundle; between the last ``once`` and the first ``end`` the host only waits."""
+
+WAIT_SLACK_S = 10.0
+
+WINDOW = "window_s"
+"""The threshold that says how long a check that watches wants to watch."""
+
+
+def _window_s(asked: Asked, host: Host) -> float:
+    """Seconds that the check watches beyond what the bundle takes anyhow."""
+    if WINDOW not in limits_of(asked.check.limits):
+        return 0.0
+    try:
+        limits, _ = limits_for(asked.check, host, asked.params)
+    except ValueError:
+        return 0.0  # said when it is judged
+    return min(float(getattr(limits, WINDOW)), MOST_WINDOW_S)
+
+
+MOST_WINDOW_S = 240.0
+"""Longer than this a host's deadline would end its visit."""
 
 
 def _requests_of_check(asked: Asked, subject: Subject, machine: Machine) -> Iterable[Request]:
     timeout_s = asked.entry.timeout_s if asked.entry else None
     for reading in readings_of(asked.check.seen).values():
         for reader in reading.reader.readers:
-            for request in requests_of(reader, subject, machine, reading.at):
-                if timeout_s is None:
-                    yield request
-                else:
-                    yield Request(replace(request.command, timeout_s=timeout_s), request.at)
+            for phase in reading.phases:
+                for request in requests_of(reader, subject, machine, phase):
+                    if timeout_s is None:
+                        yield request
+                    else:
+                        yield Request(replace(request.command, timeout_s=timeout_s), request.at)
 
 
 def is_absent(subject: Subject) -> bool:
@@ -222,6 +254,9 @@ def _wrong_values(check: AnyCheck, host: Host) -> Iterable[str]:
             key.on(host, platform_of(host) or "")
         except ValueError as error:
             yield f"{host.origin_of(key.name)}: error: {host.name}: {key.name}: {error} [type]"
+    if not isinstance(host.variables.get("commcheck_peers"), str | int | None):
+        where = host.origin_of("commcheck_peers")
+        yield f"{where}: error: {host.name}: commcheck_peers is no name of a group [type]"
     if not isinstance(host.variables.get(THRESHOLDS), Mapping | None):
         yield f"{host.origin_of(THRESHOLDS)}: error: {THRESHOLDS} is no mapping [type]"
         return
@@ -280,7 +315,11 @@ def make_climb(
             for entry in play.checks if host.name in names else ():
                 if entry.check not in mine or mine[entry.check].entry is None:
                     mine[entry.check] = Asked(
-                        checks[entry.check], play.gate, entry, not_permitted(checks[entry.check])
+                        checks[entry.check],
+                        play.gate,
+                        entry,
+                        not_permitted(checks[entry.check]),
+                        play,
                     )
         asked = tuple(each for each in mine.values() if can_apply(each.check, host))
         if len(asked) == 1:  # nothing but reachable: keep them all, so that the report says so

@@ -20,6 +20,7 @@ from commcheck.inventory.tree import Tree
 from commcheck.model import PLATFORMS, Host, Origin
 
 OURS = "commcheck_"
+PLATFORM = "commcheck_platform"
 Settings = Mapping[str, Setting]
 
 
@@ -37,6 +38,7 @@ class _Base:
 
     groups: tuple[str, ...]
     inline: Settings
+    platform_group: str
 
 
 def hosts(tree: Tree, files: VariableFiles, notes: Notes) -> tuple[Host, ...]:
@@ -63,7 +65,9 @@ def hosts(tree: Tree, files: VariableFiles, notes: Notes) -> tuple[Host, ...]:
                 "name",
             )
         origins = {key: _origin(setting.at) for key, setting in settings.items()}
-        found.append(Host(name, variables, origins, base.groups, _origin(member.at)))
+        found.append(
+            Host(name, variables, origins, base.groups, _origin(member.at), base.platform_group)
+        )
     return tuple(found)
 
 
@@ -74,7 +78,13 @@ def _base(tree: Tree, files: VariableFiles, direct: tuple[str, ...]) -> _Base:
         merged |= group.settings
     for group in chain:
         merged |= files.groups.get(group.name, {})
-    return _Base(tuple(group.name for group in chain if group.name != "all"), merged)
+    names = tuple(group.name for group in chain if group.name != "all")
+    fixing = [
+        group.name
+        for group in chain
+        if PLATFORM in group.settings or PLATFORM in files.groups.get(group.name, {})
+    ]
+    return _Base(names, merged, fixing[-1] if fixing else "")
 
 
 def _used(settings: Settings) -> list[str]:
@@ -103,7 +113,7 @@ def _read(host: str, setting: Setting, settings: Settings, notes: Notes) -> obje
         return opaque_in(value) or value
     if unread := opaque_in(value):
         notes.error(setting.at, f"{setting.name}: {unread.why}", unread.rule)
-    elif setting.name == "commcheck_platform":
+    elif setting.name == PLATFORM:
         _check_platform(setting, value, notes)
     return value
 

@@ -1,0 +1,74 @@
+"""What a run keeps of its inventory: hosts, groups, and the variables that verdicts rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from commcheck.errors import RunFolderError
+from commcheck.inventory.load import Inventory
+from commcheck.model import Host, Origin
+from commcheck.report.cleaning import mask
+
+PREFIX: Final = "commcheck_"
+
+Json = dict[str, Any]
+
+
+def take(inventory: Inventory, also: Collection[str] = ()) -> Json:
+    """Plain JSON. Of a host's variables those of commcheck and ``also``: no key, no password."""
+    return {
+        "sources": list(inventory.sources),
+        "digest": inventory.digest,
+        "groups": {name: list(hosts) for name, hosts in inventory.groups.items()},
+        "hosts": [_host(host, also) for host in inventory.hosts],
+    }
+
+
+def restore(kept: Mapping[str, Any]) -> Inventory:
+    """The inventory again, as far as it was kept. Raises ``RunFolderError``."""
+    try:
+        return Inventory(
+            hosts=tuple(_restored(each) for each in kept["hosts"]),
+            groups={name: tuple(hosts) for name, hosts in kept["groups"].items()},
+            warnings=(),
+            sources=tuple(kept["sources"]),
+            digest=kept["digest"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise RunFolderError(f"the run kept no whole inventory: {error!r}") from error
+
+
+def _host(host: Host, also: Collection[str]) -> Json:
+    kept = {
+        name: _plain(value)
+        for name, value in host.variables.items()
+        if name.startswith(PREFIX) or name in also
+    }
+    return {
+        "name": host.name,
+        "groups": list(host.groups),
+        "origin": str(host.origin),
+        "variables": kept,
+        "origins": {name: str(host.origins[name]) for name in kept if name in host.origins},
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return mask(str(value))
+
+
+def _restored(kept: Mapping[str, Any]) -> Host:
+    return Host(
+        name=kept["name"],
+        variables=dict(kept["variables"]),
+        origins={name: Origin(text) for name, text in kept["origins"].items()},
+        groups=tuple(kept["groups"]),
+        origin=Origin(kept["origin"]),
+    )
