@@ -76,6 +76,9 @@ def test_lists(tmp_path: Path) -> None:
     tools = commcheck(tmp_path, "list", "tools")
     assert "mlnx_qos -i {netdev}" in tools.stdout
     assert "pfc-off" in commcheck(tmp_path, "list", "faults").stdout
+    assert "pfc-off  " in commcheck(tmp_path, "list", "causes").stdout
+    plays = json.loads(commcheck(tmp_path, "list", "plays", "--format", "json").stdout)
+    assert ("default.yaml", "physical") in {(row["playbook"], row["layer"]) for row in plays}
 
 
 def test_lint_and_schema(tmp_path: Path) -> None:
@@ -91,7 +94,19 @@ def test_lint_and_schema(tmp_path: Path) -> None:
 
 def test_help_names_every_command(tmp_path: Path) -> None:
     page = commcheck(tmp_path, "--help").stdout
-    for command in ("run", "demo", "report", "list", "explain", "read", "lint", "schema"):
+    for command in (
+        "run",
+        "demo",
+        "report",
+        "judge",
+        "merge",
+        "diff",
+        "list",
+        "explain",
+        "read",
+        "lint",
+        "schema",
+    ):
         assert f"\n  {command} " in page
 
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
-import shutil
-import sys
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from commcheck import __version__
+from commcheck.attempts import Before, begin
+from commcheck.attempts import before as earlier_run
 from commcheck.collect.base import Visitor
 from commcheck.console import say
+from commcheck.deliver import Delivery, progress
 from commcheck.errors import UsageError
 from commcheck.inventory.endpoint import endpoint
 from commcheck.lookup import readers_of
 from commcheck.model import Host
-from commcheck.report import text
-from commcheck.report.document import document
-from commcheck.report.folder import RunFolder
-from commcheck.report.record import Record, RunInfo
-from commcheck.run import Choice, Climber, Prepared, forks_of, new_run_id, prepare
+from commcheck.prepare import Choice, Prepared, forks_of, prepare
+from commcheck.report.find import NotBegun
+from commcheck.run import Climber
 from commcheck.stop import Stop
+
+Note = Callable[[str], None]
+Visitors = Callable[[str, Note], AbstractContextManager[Callable[[Host], Visitor]]]
+"""From the run's id and a sink for notes to the visitor of each host, until the run's end."""
+
+_CLOSE_S: Final = 5.0
+"""How long jump hosts may take to hear that the run is over."""
 
 # --- run ----------------------------------------------------------------------------------------
 
@@ -44,7 +48,7 @@ def run(
     **options: Any,
 ) -> int:
     """Climb on the hosts of an inventory. ``options``: those of ``climb``."""
-    if not inventory:
+    if not inventory and not (options["resume"] or options["again"]):
         raise UsageError("error: no inventory: give one with -i FILE, or names with -i gpu-01,")
     ssh = {
         "host_keys": host_keys or "",
@@ -66,13 +70,10 @@ def run(
     )
 
 
-Note = Callable[[str], None]
-
-
 def climb(
     *,
     inventory: tuple[str, ...],
-    visitors: Callable[[str, Note], Callable[[Host], Visitor]],
+    visitors: Visitors,
     reach: Mapping[str, object],
     host_deadline_s: float,
     playbook: Path | None,
@@ -82,24 +83,29 @@ def climb(
     check_folders: tuple[Path, ...],
     waivers: tuple[Path, ...],
     allow: str,
+    shard: tuple[int, int] | None,
     dry_run: bool,
-    out: Path,
-    junit: Path | None,
+    resume: str,
+    again: str,
+    baseline: str,
     strict: bool,
-    form: str,
-    color: str,
     no_progress: bool,
     quiet: bool,
     forks: int,
     deadline: float,
+    workers: int = 1,
     inventory_from: Path | None = None,
+    sources: Mapping[str, str],
+    **where: Any,
 ) -> int:
     """Prepare, climb, report. The exit code is the record's, or that of the signal.
 
-    ``visitors``: from the run's id and a sink for notes to the visitor of each host. ``reach``:
-    what the report says of the way to the hosts. ``inventory_from``: the folder from which the
-    inventory's name counts, where that is not the current one.
+    ``reach``: what the report says of the way to the hosts. ``inventory_from``: the folder from
+    which the inventory's name counts, where that is not the current one. ``sources``: settings
+    that are no defaults and where each was set. ``where``: the fields of ``Delivery``.
     """
+    delivery = Delivery(**where)
+    before, warning = _earlier(resume, again, delivery.out, inventory, hold=not dry_run)
     choice = Choice(
         inventory=inventory,
         inventory_from=inventory_from,
@@ -110,53 +116,75 @@ def climb(
         check_folders=check_folders,
         waivers=waivers,
         allow=frozenset(filter(None, allow.split(","))),
+        shard=shard,
     )
+    if before is not None:
+        choice = choice.filled(before.record.info.choice)
     prepared = prepare(choice, cwd=Path.cwd())
+    stored = before.stored(prepared, choice) if before is not None else None
     for plan in prepared.climb.hosts:
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted
     forks = forks_of(prepared.playbook, forks)
     if dry_run:
-        say(dry_run_text(prepared))
+        say(dry_run_text(prepared, sources, stored.ended if stored else ()))
         return 0
-    now = datetime.now(UTC)
-    info = RunInfo(
-        run_id=new_run_id(now),
-        started=now,
-        version=__version__,
-        playbook=prepared.playbook.name,
-        inventory=prepared.inventory.sources,
-        inventory_digest=prepared.inventory.digest,
-        limit=limit,
-        settings=_settings(forks=forks, deadline=deadline, **reach),
+    attempt = begin(
+        prepared,
+        choice,
+        {
+            "forks": forks,
+            "workers": workers if workers > 1 else "",
+            "deadline": deadline,
+            **reach,
+            **(before.settings if before else {}),
+        },
+        delivery,
         strict=strict,
+        baseline=baseline or again,
+        resumes=before if resume else None,
     )
-    folder = RunFolder.create(out, info.run_id)
-    if junit:
-        folder.clear_junit(junit)
-    progress = _progress(no_progress=no_progress, quiet=quiet)
-    climber = Climber(prepared, info, folder, progress)
+    shown = progress(no_progress=no_progress, quiet=quiet)
+    if before is not None and before.is_over:
+        shown.note(f"{before.run_id} had ended by itself: nothing is left to ask")
+        return attempt.finish(before.record, delivery)
+    climber = Climber(prepared, attempt.info, attempt.folder, shown, stored)
+    if warning:
+        climber.note(warning)
+    if before is not None and stored is not None:
+        climber.note(before.note(prepared, stored))
     stop = Stop(climber.note)
-    visitor_for = visitors(info.run_id, climber.note)
-    record = climber.climb(
-        visitor_for, stop, forks=forks, deadline_s=deadline, host_deadline_s=host_deadline_s
-    )
-    _deliver(record, folder, junit=junit, form=form, color=color)
-    return stop.exit_code or record.exit_code
+    if workers > 1:
+        import fabric  # noqa: F401 - imported once, before they are forked
+    with visitors(attempt.info.run_id, climber.note) as visitor_for:
+        record = climber.climb(
+            visitor_for,
+            stop,
+            forks=forks,
+            deadline_s=deadline,
+            host_deadline_s=host_deadline_s,
+            workers=workers,
+        )
+    code = attempt.finish(record, delivery)
+    return stop.exit_code or code
 
 
-def _settings(**given: Any) -> dict[str, str]:
-    """The options in force, for the report."""
-    return {name: str(value) for name, value in given.items() if value not in (None, (), False, "")}
+def _earlier(
+    resume: str, again: str, out: Path, inventory: tuple[str, ...], *, hold: bool
+) -> tuple[Before | None, str]:
+    """The run to go on from, if any, and what the operator should know about it."""
+    try:
+        return earlier_run(resume, again, out, hold=hold), ""
+    except NotBegun as error:
+        if not (resume and inventory):
+            raise
+        # Whoever goes on after any kill must not have to look how far it came.
+        return None, f"{error}; this is a new run"
 
 
-def _progress(*, no_progress: bool, quiet: bool) -> Any:
-    from commcheck.report.progress import progress_on
-
-    live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not no_progress
-    return progress_on(sys.stderr, live=live, quiet=quiet)
-
-
-def _visitors(run_id: str, note: Note, ssh: Mapping[str, Any]) -> Callable[[Host], Visitor]:
+@contextmanager
+def _visitors(
+    run_id: str, note: Note, ssh: Mapping[str, Any]
+) -> Iterator[Callable[[Host], Visitor]]:
     """The visitor of a host: SSH, or this machine where the inventory says so."""
     from commcheck.collect.local import LocalVisitor
     from commcheck.collect.session import Session
@@ -171,31 +199,29 @@ def _visitors(run_id: str, note: Note, ssh: Mapping[str, Any]) -> Callable[[Host
             deadline_s=ssh["host_deadline_s"],
         )
     )
-    return lambda host: local if endpoint(host).kind == "local" else remote
+    try:
+        yield lambda host: local if endpoint(host).kind == "local" else remote
+    finally:
+        # A jump host that has gone quiet must not keep the reports from being written.
+        closing = threading.Thread(target=remote.close, name="close", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S)
 
 
-def _deliver(
-    record: Record, folder: RunFolder, *, junit: Path | None, form: str, color: str
-) -> None:
-    """Write every report into the run folder, and the one that was asked for to stdout."""
-    folder.render(record)
-    if junit:
-        folder.copy_junit(junit)
-    if form == "json":
-        say(json.dumps(document(record), ensure_ascii=False, indent=1))
-        return
-    unicode = "utf" in (sys.stdout.encoding or "").lower()
-    colored = color == "always" or (
-        color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    )
-    width = shutil.get_terminal_size((120, 24)).columns
-    say(text.render(record, folder.path, unicode=unicode, color=colored, width=width))
+def dry_run_text(
+    prepared: Prepared, sources: Mapping[str, str], stored: Collection[str] = ()
+) -> str:
+    """What would be done: hosts in order, how each is reached, checks, command templates.
 
-
-def dry_run_text(prepared: Prepared) -> str:
-    """What would be done: hosts in order, how each is reached, checks, command templates."""
-    lines = [*prepared.warnings, f"playbook {prepared.playbook.name}, contacts nobody:"]
+    ``sources``: settings and where each comes from. ``stored``: hosts that would not be asked.
+    """
+    lines = [*prepared.warnings]
+    lines.extend(f"{setting}   from {source}" for setting, source in sources.items())
+    lines.append(f"playbook {prepared.playbook.name}, contacts nobody:")
     for plan in prepared.climb.hosts:
+        if plan.host.name in stored:
+            lines.append(f"{plan.host.name}  not asked: it answers from what is stored")
+            continue
         to = endpoint(plan.host)
         via = "".join(f" via {hop.address}" for hop in to.jumps)
         who = f"{to.user}@" if to.user else ""
@@ -211,16 +237,3 @@ def dry_run_text(prepared: Prepared) -> str:
                 for command in reader.commands
             )
     return "\n".join([*lines, *commands])
-
-
-# --- report -------------------------------------------------------------------------------------
-
-
-def report(*, run_name: str, out: Path, junit: Path | None, form: str, color: str) -> int:
-    """Render a run again from its events. The exit code is what the run's was, or should be."""
-    folder = RunFolder.open(run_name, out)
-    record = folder.record()
-    if junit:
-        folder.clear_junit(junit)
-    _deliver(record, folder, junit=junit, form=form, color=color)
-    return record.exit_code

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from commcheck.model import Finding, Kind, Layer, Remedy, Result, Status, Words, layer_word
 from commcheck.report.record import Record
@@ -94,7 +94,16 @@ class Diagnosis:
 
 
 def diagnose(record: Record) -> Diagnosis:
-    """The meaning of a run, by its results alone."""
+    """The meaning of a run, by its results alone; worked out once for all its reports."""
+    if _DIAGNOSIS not in record.memo:
+        record.memo[_DIAGNOSIS] = _diagnose(record)
+    return cast("Diagnosis", record.memo[_DIAGNOSIS])
+
+
+_DIAGNOSIS: Final = "diagnosis"
+
+
+def _diagnose(record: Record) -> Diagnosis:
     results = record.sorted
     strict = record.info.strict
     groups = _groups(results)
@@ -103,15 +112,16 @@ def diagnose(record: Record) -> Diagnosis:
     lowest = tuple(group for group in failing if group.layer is layer)
     unjudged = _unjudged(record)
     count = len(record.plan.hosts) or len({result.host for result in results})
+    whole = _Whole(count, record.info.noun)
     hosts = _in_order({host for group in lowest for host in group.hosts}, record) or unjudged
     ladder = tuple(_rung(each, record.layers[each], layer, strict=strict) for each in Layer)
     more = [*_elsewhere(failing, layer), *_unfinished(record)]
     if layer is not None and unjudged:
-        more.append(f"{_of(len(unjudged), count)} could not be judged in full.")
+        more.append(f"{_of(len(unjudged), whole)} could not be judged in full.")
     return Diagnosis(
         status=_status(record, ladder, bool(unjudged)),
         layer=layer,
-        headline=_headline(lowest, len(unjudged), ladder, count),
+        headline=_headline(lowest, len(unjudged), ladder, whole),
         more=tuple(more),
         hosts=hosts,
         host_count=count,
@@ -277,27 +287,40 @@ def _passes(rung: Rung) -> bool:
     return rung.word.split(",")[0] == "pass"
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What a run is about: how many of what."""
+
+    count: int
+    noun: str
+
+    def __str__(self) -> str:
+        return many(self.count, self.noun)
+
+
 def _headline(
-    lowest: tuple[Group, ...], unjudged: int, ladder: tuple[Rung, ...], count: int
+    lowest: tuple[Group, ...], unjudged: int, ladder: tuple[Rung, ...], whole: _Whole
 ) -> str:
     if lowest:
         others = len(lowest) - 1
         rest = f", and {many(others, 'more cause')}" if others else ""
-        where = _of(len(lowest[0].hosts), count)
+        where = f", {_of(len(lowest[0].hosts), whole)}"
+        if whole.noun != "host" and whole.count == 1:
+            where = ""  # one file, or a job as a whole: it is the only place
         title = layer_title(lowest[0].layer)
-        return f"{title} is where it breaks: {lowest[0].title.en}, {where}{rest}"
+        return f"{title} is where it breaks: {lowest[0].title.en}{where}{rest}"
     if unjudged:
-        return f"No failure found, but {_of(unjudged, count)} could not be judged"
-    return _good_headline(ladder, count)
+        return f"No failure found, but {_of(unjudged, whole)} could not be judged"
+    return _good_headline(ladder, whole)
 
 
-def _good_headline(ladder: tuple[Rung, ...], count: int) -> str:
+def _good_headline(ladder: tuple[Rung, ...], whole: _Whole) -> str:
     passing = [rung.layer for rung in ladder if _passes(rung)]
     tail = ""
     if unmeasured := sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in ladder):
         tail = f"; {many(unmeasured, 'case')} not measured (not permitted)"
     if len(passing) == len(Layer):
-        return f"All four layers pass on {many(count, 'host')}{tail}"
+        return f"All four layers pass on {whole}{tail}"
     others: defaultdict[str, list[str]] = defaultdict(list)
     for rung in ladder:
         if not _passes(rung):
@@ -306,10 +329,12 @@ def _good_headline(ladder: tuple[Rung, ...], count: int) -> str:
         f"{', '.join(layers)} {_NEITHER[word][len(layers) > 1]}" for word, layers in others.items()
     )
     if not passing:
-        return f"Nothing was judged on {many(count, 'host')}: {rest}"
+        return f"Nothing was judged on {whole}: {rest}"
     names = ", ".join(layer.value for layer in passing).capitalize()
     verb = "layer passes" if len(passing) == 1 else "layers pass"
-    return f"{names} {verb} on {many(count, 'host')}; {rest}{tail}"
+    if whole.noun != "host":
+        return f"{names} {verb} on {whole}"  # nobody asked for the other layers
+    return f"{names} {verb} on {whole}; {rest}{tail}"
 
 
 _NEITHER: Final = {
@@ -354,5 +379,5 @@ def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _of(count: int, whole: int) -> str:
-    return f"{count:,} of {many(whole, 'host')}"
+def _of(count: int, whole: _Whole) -> str:
+    return f"{count:,} of {whole}"

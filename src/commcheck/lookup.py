@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 import json
+import pkgutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from commcheck import formats
 from commcheck.check import Output, Reader, keys_of, limits_of, readings_of
 from commcheck.console import say
-from commcheck.discover import FoundCheck, discover
+from commcheck.discover import FoundCheck, bundled_folder, discover
 from commcheck.errors import Unjudgeable, UsageError
 from commcheck.inventory.endpoint import endpoint
 from commcheck.inventory.load import load
 from commcheck.inventory.patterns import select
 from commcheck.model import Cause, Host
+from commcheck.playbook import load as load_playbook
 from commcheck.report.cleaning import decode
 
 
@@ -30,7 +34,7 @@ def list_things(
     check_folders: tuple[Path, ...],
     form: str,
 ) -> int:
-    """Checks, hosts, tools or faults, as a table or as JSON."""
+    """Checks, causes, hosts, plays, tools or faults, as a table or as JSON."""
     found = discover(check_folders, cwd=Path.cwd())
     if what == "hosts":
         rows = list(_hosts(inventory, limit))
@@ -41,6 +45,16 @@ def list_things(
         ]
     elif what == "faults":
         rows = list(_faults())
+    elif what == "personas":
+        rows = list(_personas())
+    elif what == "causes":
+        rows = [
+            {"cause": cause.slug, "check": one.id, "title": cause.title.en}
+            for one in found
+            for cause in one.check.causes
+        ]
+    elif what == "plays":
+        rows = list(_plays(found))
     else:
         rows = [
             {
@@ -55,9 +69,16 @@ def list_things(
         say(json.dumps(rows, ensure_ascii=False, indent=1))
         return 0
     for row in rows:
-        cells = [" | ".join(value) if isinstance(value, list) else value for value in row.values()]
+        cells = [_cell(value) for value in row.values()]
         say(f"{cells[0]:32} {'  '.join(cell for cell in cells[1:] if cell)}".rstrip())
     return 0
+
+
+def _cell(value: Any) -> str:
+    """A value of a table; a long list is in the JSON."""
+    if not isinstance(value, list):
+        return str(value)
+    return " | ".join(value) if len(value) <= 6 else f"{len(value)} in all"
 
 
 def _hosts(inventory: tuple[str, ...], limit: str) -> Iterable[dict[str, Any]]:
@@ -69,6 +90,29 @@ def _hosts(inventory: tuple[str, ...], limit: str) -> Iterable[dict[str, Any]]:
         hosts = select(loaded, limit, cwd=Path.cwd())
     for host in hosts:
         yield {"host": host.name, "address": endpoint(host).address, "groups": list(host.groups)}
+
+
+def _plays(found: Sequence[FoundCheck]) -> Iterable[dict[str, Any]]:
+    """Of the playbooks in ``./playbooks`` and the bundled ones."""
+    folders = {path.resolve(): path for path in (Path("playbooks"), bundled_folder("playbooks"))}
+    for folder in folders.values():
+        for path in sorted((*folder.glob("*.yaml"), *folder.glob("*.yml"))):
+            for play in load_playbook(path, found).plays:
+                yield {
+                    "playbook": path.name,
+                    "play": play.name,
+                    "layer": play.layer.value,
+                    "hosts": play.hosts,
+                    "gate": play.gate.value,
+                    "checks": [entry.check for entry in play.checks],
+                }
+
+
+def _personas() -> Iterable[dict[str, Any]]:
+    from commcheck.demo.persona import known_personas
+
+    for name, persona in known_personas().items():
+        yield {"persona": name, "title": persona.title}
 
 
 def _faults() -> Iterable[dict[str, Any]]:
@@ -86,8 +130,17 @@ def readers_of(found: Iterable[FoundCheck]) -> Iterable[Reader[Any]]:
 
 
 def tools(found: Iterable[FoundCheck]) -> dict[str, Reader[Any]]:
-    """The readers by the name of their tool."""
-    return {reader.tool: reader for reader in readers_of(found)}
+    """The readers by the name of their tool.
+
+    Beside those of the checks: every reader of the package, for outputs that people send in.
+    """
+    ours = {
+        value.tool: value
+        for each in pkgutil.iter_modules(formats.__path__)
+        for value in vars(importlib.import_module(f"{formats.__name__}.{each.name}")).values()
+        if isinstance(value, Reader)
+    }
+    return ours | {reader.tool: reader for reader in readers_of(found)}
 
 
 def read(*, tool: str, files: tuple[str, ...], check_folders: tuple[Path, ...]) -> int:

@@ -1,167 +1,34 @@
-"""One run: prepare (nothing contacted, nothing written), climb, record, report."""
+"""The climb: visit every host, judge each as it ends, keep every event."""
 
 from __future__ import annotations
 
-import fnmatch
-import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
-from commcheck import subjects
+from commcheck import loads, peers, subjects
 from commcheck.collect.base import SUBJECTS, Frame, Request, Visitor
 from commcheck.collect.fleet import visit_all
-from commcheck.discover import FoundCheck, bundled_folder, discover
-from commcheck.errors import CheckError, HostError, Interrupted, PlaybookError, Unjudgeable
-from commcheck.fields import near
+from commcheck.earlier import EarlierRuns, watched
+from commcheck.errors import HostError, Interrupted, Unjudgeable
 from commcheck.inventory.declared import Notes
-from commcheck.inventory.load import Inventory, load
-from commcheck.inventory.patterns import matching, select
-from commcheck.judge import Parsed, gate_fleet, judge_host
+from commcheck.inventory.endpoint import endpoint
+from commcheck.jobs.stage import Office
+from commcheck.judge import Parsed, gate_fleet, judge_host, waived
 from commcheck.model import Host, Machine, Result, Verdict
-from commcheck.plan import Climb, HostPlan, make_climb, requests, validate
-from commcheck.playbook import Entry, Play, Playbook
-from commcheck.playbook import load as load_playbook
+from commcheck.plan import HostPlan, requests
+from commcheck.prepare import Prepared, plan_of
 from commcheck.report import events
 from commcheck.report.cleaning import decode
-from commcheck.report.folder import RunFolder
+from commcheck.report.folder import RunFolder, frame_line
 from commcheck.report.progress import Progress
-from commcheck.report.record import Plan, PlannedCheck, Record, RunInfo, State
+from commcheck.report.record import Failure, Plan, Record, RunInfo, State
 from commcheck.stop import Stop
-from commcheck.waivers import Granted, apply, warn_of_unused, warn_of_void
-from commcheck.waivers import load as load_waivers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What the operator chose to run, on which hosts."""
-
-    inventory: tuple[str, ...]
-    inventory_from: Path | None = None  # where its names count from; None: the current folder
-    playbook: Path | None = None
-    limit: str = ""
-    only: tuple[str, ...] = ()  # globs of check ids
-    skip: tuple[str, ...] = ()
-    check_folders: tuple[Path, ...] = ()
-    waivers: tuple[Path, ...] = ()
-    allow: frozenset[str] = frozenset()  # "load", "write"
-
-
-def forks_of(playbook: Playbook, forks: int) -> int:
-    """Hosts at a time: the smallest of what operator, playbook and plays say."""
-    said = [playbook.forks, *(play.forks for play in playbook.plays)]
-    return min(forks, *(each for each in said if each is not None), forks)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """All that is known before the first host is contacted."""
-
-    inventory: Inventory
-    playbook: Playbook
-    found: tuple[FoundCheck, ...]
-    climb: Climb
-    warnings: tuple[str, ...]
-    granted: tuple[Granted, ...] = ()
-
-
-def prepare(choice: Choice, *, cwd: Path) -> Prepared:
-    """Read and check everything. Raises ``UsageError``; contacts nothing, writes nothing."""
-    found = discover(choice.check_folders, cwd=cwd)
-    path = choice.playbook or bundled_folder("playbooks") / "default.yaml"
-    playbook = load_playbook(path, found)
-    inventory = load(choice.inventory, cwd=choice.inventory_from or cwd)
-    hosts = inventory.hosts
-    if choice.limit:
-        hosts = select(inventory, choice.limit, cwd=cwd)
-    limited = {host.name for host in hosts}
-    warnings = list(inventory.warnings)
-    plays: list[tuple[Play, frozenset[str]]] = []
-    for play in playbook.plays:
-        names = frozenset(host.name for host in matching(inventory, play.hosts, cwd=cwd)) & limited
-        if not names:
-            warnings.append(
-                f"{play.position}: warning: play {play.name!r} has no host here [empty]"
-            )
-        plays.append((replace(play, checks=_chosen(play.checks, choice)), names))
-    if (choice.only or choice.skip) and not any(play.checks for play, _ in plays):
-        wanted = ", ".join(choice.only) or f"all but {', '.join(choice.skip)}"
-        raise CheckError(f"error: no check of playbook {playbook.name!r} matches {wanted} [checks]")
-    climb = make_climb(
-        hosts, plays, found, lambda check: playbook.not_permitted(check, choice.allow) or ""
-    )
-    warnings.extend(validate(climb, found))
-    _refuse_unknown(playbook, inventory)
-    waivers = (
-        *playbook.waivers,
-        *(each for path in choice.waivers for each in load_waivers(path, found)),
-    )
-    granted = tuple(
-        Granted(waiver, frozenset(h.name for h in matching(inventory, waiver.hosts, cwd=cwd)))
-        for waiver in waivers
-    )
-    return Prepared(inventory, playbook, found, climb, tuple(warnings), granted)
-
-
-def _refuse_unknown(playbook: Playbook, inventory: Inventory) -> None:
-    """Raise ``PlaybookError`` for groups that the inventory does not have, and for retries.
-
-    A playbook that only looks is asked in one go, so nothing could be asked again.
-    """
-    problems = []
-    for entry in (entry for play in playbook.plays for entry in play.checks):
-        for when in entry.when:
-            for group in (*when.group, *when.not_group):
-                if group not in inventory.groups:
-                    hint = near(group, inventory.groups)
-                    problems.append(f"{when.position}: error: no group {group!r}{hint} [group]")
-        if entry.retries:
-            problems.append(
-                f"{entry.position}: error: retries: {entry.check} only looks, and is asked once "
-                "[retries]"
-            )
-    if problems:
-        raise PlaybookError(*dict.fromkeys(problems))
-
-
-def _chosen(entries: Sequence[Entry], choice: Choice) -> tuple[Entry, ...]:
-    return tuple(
-        entry
-        for entry in entries
-        if (not choice.only or any(fnmatch.fnmatchcase(entry.check, each) for each in choice.only))
-        and not any(fnmatch.fnmatchcase(entry.check, each) for each in choice.skip)
-    )
-
-
-def new_run_id(now: datetime) -> str:
-    """UTC start and four random hex digits: sorts by time, can be said aloud."""
-    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
-
-
-def plan_of(prepared: Prepared) -> Plan:
-    """The plan as the record keeps it."""
-    return Plan(
-        hosts=tuple(plan.host.name for plan in prepared.climb.hosts),
-        checks=tuple(
-            PlannedCheck(
-                id=one.id,
-                title=one.check.title,
-                source="bundled" if one.bundled else str(one.path),
-                overrides=str(one.overrides or ""),
-            )
-            for one in prepared.climb.checks
-        ),
-        cases={
-            plan.host.name: tuple(each.check.id for each in plan.asked)
-            for plan in prepared.climb.hosts
-        },
-    )
-
-
-# --- the climb ----------------------------------------------------------------------------------
+from commcheck.stored import Stored, failure_of
+from commcheck.waivers import apply, warn_of_unused, warn_of_void
+from commcheck.workers import Pool, Post, Told
 
 
 @dataclass(slots=True)
@@ -172,18 +39,33 @@ class _Visit:
     keep: Callable[[Frame], None]
     frames: dict[str, Frame] = field(default_factory=dict)
     machine: Machine | None = None
+    answers: Callable[[str], dict[str, Frame]] | None = None  # given before, by boot id
 
     def ask(self, frame: Frame) -> Sequence[Request]:
         try:
             self.machine = subjects.machine(self.plan.host, decode(frame.stdout))
         except Unjudgeable as error:
             raise HostError("no-facts", error.reason, error.remedy) from error
-        return requests(self.plan.host, self.machine, self.plan.asked)
+        wanted = requests(self.plan.host, self.machine, self.plan.asked)
+        if self.answers is None:
+            return wanted
+        known = self.answers(self.machine.boot_id)
+        self.frames.update({each.key: known[each.key] for each in wanted if each.key in known})
+        return [each for each in wanted if each.key not in known]
 
     def sink(self, frame: Frame) -> None:
         if frame.key != SUBJECTS:
             self.frames[frame.key] = frame
         self.keep(frame)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What is known of a host whose session ended."""
+
+    code: str
+    failure: Failure | None
+    results: tuple[Result, ...]
 
 
 @dataclass(slots=True, repr=False)  # repr: signal.signal() builds it of bound methods
@@ -194,21 +76,33 @@ class Climber:
     info: RunInfo
     folder: RunFolder
     progress: Progress
+    stored: Stored | None = None
     visits: dict[str, _Visit] = field(init=False)
+    earlier: EarlierRuns = field(init=False)
     results: list[Result] = field(default_factory=list)
     reached: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     early: list[str] = field(default_factory=list)  # told before there was a first event
     begun: bool = False
+    post: Post | None = None  # in a worker: to the process that writes the folder
     parsed: Parsed = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Lay out one visit a host."""
+        self.earlier = EarlierRuns.beside(self.folder.path)
         self.visits = {
-            plan.host.name: _Visit(plan, partial(self.folder.frame, plan.host.name))
-            for plan in self.prepared.climb.hosts
+            plan.host.name: self._visit(plan.host.name, plan) for plan in self.prepared.climb.hosts
         }
+
+    def _visit(self, host: str, plan: HostPlan) -> _Visit:
+        stored, plan = self.stored, loads.looking(plan)
+        if stored is None or not stored.goes_on:
+            return _Visit(plan, partial(self.folder.frame, host))
+        if host in stored.ended:
+            return _Visit(plan, _kept_already)
+        return _Visit(plan, partial(self.folder.frame, host), answers=partial(stored.answers, host))
 
     def climb(
         self,
@@ -218,31 +112,37 @@ class Climber:
         forks: int,
         deadline_s: float,
         host_deadline_s: float,
+        workers: int = 1,
     ) -> Record:
         """Visit every host and return the record, whole or interrupted.
 
         ``forks`` hosts at a time, begun in inventory order; ``deadline_s`` > 0 limits the run. A
         visit that has not ended 3 s after ``host_deadline_s`` is given up, whatever holds it.
+        ``workers`` > 1: so many processes visit and judge, each its share.
         """
         plan = plan_of(self.prepared)
-        self.folder.event(events.run_event(self.info))
-        self.folder.event(events.plan_event(plan))
-        self.progress.begin(plan)
-        self.begun = True
-        for text in (*self.early, *self.prepared.warnings):
-            self.note(text)
-        with stop.on_signals(deadline_s):
-            visit_all(
-                [each.host for each in self.prepared.climb.hosts],
-                visitor_for,
-                lambda host: self.visits[host.name].ask,
-                lambda host: self.visits[host.name].sink,
-                forks=forks,
-                started=lambda host: self.progress.host_started(host.name),
-                done=self._done,
-                stop=stop.event,
-                deadline_s=host_deadline_s + 3,
-            )
+        hosts = [each.host for each in self.prepared.climb.hosts]
+        visit = partial(
+            visit_all,
+            visitor_for=self._or_stored(visitor_for),
+            ask_for=lambda host: self.visits[host.name].ask,
+            sink_for=lambda host: self.visits[host.name].sink,
+            forks=-(-forks // workers),
+            deadline_s=host_deadline_s + 3,
+        )
+        with Pool(workers, hosts, partial(self._work, visit)) as pool:
+            self._begin(plan)
+            self.progress.begin(plan)
+            self.begun = True
+            for text in (*self.early, *self.prepared.warnings):
+                self.note(text)
+            with stop.on_signals(deadline_s):
+                if workers > 1:
+                    pool.listen(self._hear, self._done, stop.event, host_deadline_s)
+                else:
+                    visit(hosts, started=self._started, done=self._done, stop=stop.event)
+                self._compare()
+                self._load(visitor_for, stop.event)
         self._after_all()
         ended = datetime.now(UTC)
         state: State = "interrupted" if stop.event.is_set() else "complete"
@@ -256,23 +156,93 @@ class Climber:
             ended=ended,
             state=state,
             reached=self.reached,
+            failures=self.failures,
         )
+
+    def _begin(self, plan: Plan) -> None:
+        """The first events. A run that goes on has them, unless it was killed between the two."""
+        if self.stored is not None and self.stored.goes_on:
+            self.folder.event(events.resumed_event(datetime.now(UTC)))
+        else:
+            self.folder.event(events.run_event(self.info))
+        self.folder.event(events.plan_event(plan))
+
+    def _or_stored(self, visitor_for: Callable[[Host], Visitor]) -> Callable[[Host], Visitor]:
+        """The stored answers stand for the hosts that need not be asked."""
+        if self.stored is None:
+            return visitor_for
+        ended, replay = self.stored.ended, self.stored.visitor
+        return lambda host: replay if host.name in ended else visitor_for(host)
 
     def note(self, text: str) -> None:
         """Keep and show something that the operator should know. Any thread may call it."""
+        if self.post is not None:
+            self.post(Told("note", "", text))
+            return
         if not self.begun:
             self.early.append(text)
             return
         with self.lock:
             self.notes.append(text)
-            self.folder.event(events.note_event(text))
+            if self.stored is None or text not in self.stored.notes:
+                self.folder.event(events.note_event(text))
         self.progress.note(text)
 
     def _waive(self, verdict: Verdict, check: str, host: str) -> Verdict:
         return apply(verdict, check, host, self.prepared.granted, self.info.started.date())
 
+    @property
+    def _is_whole(self) -> bool:
+        """False for a shard, which does not see all peers of its hosts."""
+        return len(self.prepared.climb.hosts) >= len(self.prepared.selected)
+
+    def _compare(self) -> None:
+        """What can be said only when every host was looked at: is it like its peers?"""
+        checks = [one.check for one in self.prepared.found]
+        for result in peers.compare(checks, self.results, whole=self._is_whole):
+            self._add(waived(result, self._waive))
+
+    def _add(self, result: Result) -> None:
+        """A result that is told beside or after those of single hosts."""
+        self.results.append(result)
+        self.folder.event(events.result_event(result))
+        self.progress.result(result)
+
+    def _load(self, visitor_for: Callable[[Host], Visitor], stop: threading.Event) -> None:
+        """Carry out the plays that load, on the hosts that are left."""
+        planned = loads.loads_of(self.prepared.climb.hosts)
+        stored = self.stored if self.stored is not None and self.stored.goes_on else None
+        made: list[Result] = []
+        if stored is not None:
+            made, planned = loads.done_before(planned, stored.results)
+            for result in made:
+                self._add(result)
+        if not planned:
+            return
+        office = Office(
+            visitor_for=visitor_for,
+            keep=self.folder.frame,
+            stored=stored.frames_of if stored is not None else None,
+            site_of=loads.site_of,
+            address_of=lambda host: endpoint(host).address,
+            note=self.note,
+            stop=stop,
+        )
+
+        def emit(result: Result) -> None:
+            made.append(waived(result, self._waive))
+            self._add(made[-1])
+
+        loads.climb(planned, office, lambda: self.results, emit)
+        for load in planned:
+            for host in load.hosts:
+                self.folder.release(host.name)
+        asked_of = {plan.host.name: plan.asked for plan in self.prepared.climb.hosts}
+        for result in list(loads.gated_above(made, self.results, asked_of)):
+            self._add(result)
+
     def _after_all(self) -> None:
-        """What can be said only when every host was judged: fleet gates, waivers in vain."""
+        """What can be said only when everything was judged: fleet gates, waivers in vain."""
         asked_of = {plan.host.name: plan.asked for plan in self.prepared.climb.hosts}
         changed = gate_fleet(self.results, asked_of)
         for result in changed:
@@ -284,13 +254,53 @@ class Climber:
         for warning in sorted(notes.warnings):
             self.note(warning.line("warning"))
 
+    def _work(
+        self, visit: Callable[..., None], hosts: Sequence[Host], post: Post, stop: threading.Event
+    ) -> None:
+        """Visit and judge some of the hosts, in a worker."""
+        self.post = post
+        for visited in (self.visits[host.name] for host in hosts):
+            if visited.keep is not _kept_already:
+                visited.keep = partial(_post_line, post, visited.plan.host.name)
+
+        def done(host: Host, error: HostError | None) -> None:
+            judged = self._judged(host, error)
+            if judged is not None:
+                post(Told("judged", host.name, judged))
+
+        visit(hosts, started=lambda host: post(Told("started", host.name)), done=done, stop=stop)
+
+    def _hear(self, told: Told) -> None:
+        match told.kind:
+            case "started":
+                self.progress.host_started(told.host)
+            case "line":
+                self.folder.line(told.host, told.what)
+            case "note":
+                self.note(told.what)
+            case "judged":
+                self._keep_judged(told.host, told.what)
+
+    def _started(self, host: Host) -> None:
+        self.progress.host_started(host.name)
+
     def _done(self, host: Host, error: HostError | None) -> None:
+        judged = self._judged(host, error)
+        if judged is not None:
+            self._keep_judged(host.name, judged)
+        else:
+            self.folder.release(host.name)
+
+    def _judged(self, host: Host, error: HostError | None) -> _Judged | None:
+        """What the session brought; None where it was interrupted: the record says so by itself."""
         visit = self.visits.pop(host.name)
-        self.folder.release(host.name)
+        if visit.machine is not None and not self._is_of_another_run(host.name):
+            keys = watched(visit.frames)
+            for frame in self.earlier.frames(host.name, visit.machine.boot_id, keys):
+                visit.sink(frame)
         if isinstance(error, Interrupted):
-            return  # planned and not judged: the record says so by itself
-        code = error.code if error else ""
-        judged = judge_host(
+            return None
+        results = judge_host(
             host,
             visit.plan.asked,
             visit.machine,
@@ -300,12 +310,41 @@ class Climber:
             self._waive,
             self.parsed,
         )
+        return _Judged(error.code if error else "", failure_of(error), results)
+
+    def _keep_judged(self, host: str, judged: _Judged) -> None:
+        self.folder.release(host)
         with self.lock:
-            self.reached[host.name] = code
-            self.results.extend(judged)
-            self.folder.event(events.host_event(host.name, code))
-            for result in judged:
-                self.folder.event(events.result_event(result))
-        for result in judged:
-            self.progress.result(result)
-        self.progress.host_done(host.name, code)
+            self.reached[host] = judged.code
+            if judged.failure is not None:
+                self.failures[host] = judged.failure
+            self.results.extend(judged.results)
+            self.folder.event(events.host_event(host, judged.code, judged.failure))
+            for result in judged.results:
+                self._keep(result)
+        for result in judged.results:
+            if not peers.is_waiting(result):
+                self.progress.result(result)
+        self.progress.host_done(host, judged.code)
+
+    def _is_of_another_run(self, host: str) -> bool:
+        """True where what was read earlier is among the frames, or was never there."""
+        stored = self.stored
+        return stored is not None and not stored.goes_on and host in stored.ended
+
+    def _keep(self, result: Result) -> None:
+        """Append what the folder does not hold yet, as it stands there."""
+        event = events.result_event(result)
+        if self.stored is not None:
+            known = self.stored.results.get((result.host, result.check))
+            if known is not None and events.result_event(known) == event:
+                return
+        self.folder.event(event)
+
+
+def _post_line(post: Post, host: str, frame: Frame) -> None:
+    post(Told("line", host, frame_line(frame)))
+
+
+def _kept_already(_frame: Frame) -> None:
+    """The frame comes from where it would go."""

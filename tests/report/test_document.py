@@ -17,6 +17,8 @@ def test_the_summary_is_what_every_format_shows() -> None:
         "checks",
         "verdicts",
         "notes",
+        "changes",
+        "facts",
     ]
     assert found["schema"] == "commcheck.results/1"
     assert found["summary"]["verdict"] == {

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from commcheck.collect.base import Frame, State
 from commcheck.errors import RunFolderError, UsageError
 from commcheck.report import events
-from commcheck.report.folder import EVENTS, RunFolder, file_name
+from commcheck.report.find import EVENTS
+from commcheck.report.folder import RunFolder, file_name
 from commcheck.report.record import Record
 from tests.report.runs import healthy, incident
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol
 
 from commcheck.check import Command
@@ -34,8 +35,13 @@ class Request:
     @property
     def key(self) -> str:
         """Names the command in frames, events and reports: the same command has one key."""
-        root = "sudo " if self.command.root else ""
-        return f"{self.at}: {root}{shlex.join(self.command.argv)}"
+        return _key(self.command, self.at)
+
+
+@lru_cache(maxsize=8192)  # asked for again and again, and alike on all hosts
+def _key(command: Command, at: str) -> str:
+    root = "sudo " if command.root else ""
+    return f"{at}: {root}{shlex.join(command.argv)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -227,6 +227,7 @@ class HostKeys:
         self._note = note
         self._lock = threading.Lock()
         self._read: dict[tuple[Path, ...], KnownHosts] = {}
+        self._sizes: dict[Path, int] = {}  # bytes of a file that were read before
 
     def types(self, wanted: Wanted) -> tuple[str, ...]:
         """Key types known for a peer: asking for these first lets it offer the key we know."""
@@ -254,10 +255,12 @@ class HostKeys:
             known = self._known(wanted.files)
             found, lines = standing(known, wanted.names, key)
             if found is Standing.UNKNOWN and wanted.mode is Mode.ACCEPT_NEW and wanted.files:
-                _append(wanted.files[0], wanted.names[0], key)
-                known.add(wanted.names[0], Entry(key, "", str(wanted.files[0])))
-                self._note(f"{peer}: new host key {key} accepted into {wanted.files[0]}")
-                return
+                news = _append(wanted.files[0], wanted.names[0], key, self._sizes)
+                found, lines = standing(news, wanted.names, key)
+                if found is Standing.UNKNOWN:
+                    known.add(wanted.names[0], Entry(key, "", str(wanted.files[0])))
+                    self._note(f"{peer}: new host key {key} accepted into {wanted.files[0]}")
+                    return
         if found is not Standing.KNOWN:
             raise _refusal(peer, wanted, key, found, lines)
 
@@ -266,25 +269,35 @@ class HostKeys:
             known = KnownHosts()
             for path in files:
                 try:
-                    known.read(path.read_text(errors="surrogateescape"), str(path))
+                    text = path.read_bytes()
+                    known.read(text.decode(errors="surrogateescape"), str(path))
+                    self._sizes[path] = len(text)
                 except OSError:
                     continue  # as OpenSSH: a file that is not there knows no host
             self._read[files] = known
         return self._read[files]
 
 
-def _append(path: Path, name: str, key: HostKey) -> None:
-    """Add one line; another commcheck may be doing the same to this file."""
+def _append(path: Path, name: str, key: HostKey, sizes: Mapping[Path, int]) -> KnownHosts:
+    """Add one line, unless other processes added one for the name since the file was read.
+
+    Returns what they added: another worker, or another commcheck, may have met the host first.
+    """
     line = f"{name} {key.type} {base64.b64encode(key.blob).decode()}\n".encode()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            os.write(descriptor, line)
+            with open(descriptor, "rb", closefd=False) as file:
+                text = file.read()
+            news = KnownHosts()
+            before = sizes.get(path, 0)
+            added = text[before:] if before <= len(text) else text
+            news.read(added.decode(errors="surrogateescape"), str(path))
+            if standing(news, (name,), key)[0] is Standing.UNKNOWN:
+                os.write(descriptor, line if text[-1:] in (b"", b"\n") else b"\n" + line)
+            return news
         finally:
             os.close(descriptor)
     except OSError as error:

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from commcheck.collect.base import Ask, Sink
@@ -116,6 +117,16 @@ class LocalVisitor:
         finally:
             with self._lock:
                 self._pipes.discard(pipe)
+
+    def errand(self, session: str, deadline_s: float) -> LocalVisitor:
+        """See ``Traveller``."""
+
+        def session_of(host: Host) -> Session:
+            usual = self._session_of(host)
+            run_id, _, own = usual.mark.rpartition(".")
+            return replace(usual, mark=f"{run_id}.{session or own}", deadline_s=deadline_s)
+
+        return LocalVisitor(session_of, self._shell)
 
     def stop(self) -> None:
         """End every session that is open, and open no other."""

@@ -63,8 +63,11 @@ def _line(number: int, request: Request, sysfs_root: str) -> str:
     return f"c {head} {shlex.join(words)}"
 
 
+_SIMULATED: Final = ("/sys/", "/proc/", "/etc/machine-id")
+
+
 def _under(root: str, word: str) -> str:
-    return root + word if root and word.startswith(("/sys/", "/proc/")) else word
+    return root + word if root and word.startswith(_SIMULATED) else word
 
 
 def bootstrap(*, mark: str, length: int, become: bool) -> str:

@@ -84,7 +84,7 @@ early=$!
 U=
 while read -r k v e rest; do
   if [ "$k" = Uid: ]; then U=$e; break; fi
-done </proc/self/status
+done <"$R/proc/self/status"
 case $U in '' | *[!0-9]*) U=$(id -u) ;; esac
 
 O=

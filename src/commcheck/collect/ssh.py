@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import random
 import secrets
 import select
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,7 @@ from commcheck.collect.lifetime import Supervisor, Visit
 from commcheck.collect.session import Chunk, Session, command_line, converse
 from commcheck.collect.sshconfig import SshConfig
 from commcheck.collect.target import Defaults, Target, resolve
-from commcheck.collect.wires import ProxyCommand, tcp
+from commcheck.collect.wires import Buffered, ProxyCommand, tcp
 from commcheck.errors import (
     HostDeadline,
     HostError,
@@ -58,6 +59,7 @@ class SshSettings:
     """
 
     run_id: str
+    session: str = ""  # what its sessions are called; "": each by a name of its own
     host_keys: str = ""
     known_hosts: tuple[Path, ...] = ()
     ssh_config: Path | None = None  # None: ~/.ssh/config
@@ -111,6 +113,13 @@ class SshVisitor:
             finally:
                 visit.end("done")
 
+    def errand(self, session: str, deadline_s: float) -> SshVisitor:
+        """See ``Traveller``. Jump hosts are shared."""
+        other = copy.copy(self)
+        other._settings = replace(self._settings, session=session, host_deadline_s=deadline_s)
+        other._supervisor = Supervisor(self._settings.clock)
+        return other
+
     def stop(self) -> None:
         """End every session: the runner on the host sees its stdin close, and clears up."""
         self._stopped = True
@@ -128,7 +137,7 @@ class SshVisitor:
         target = resolve(where, self._config, self._defaults)
         connection, progress = self._connect(target, visit)
         session = Session(
-            mark=f"{self._settings.run_id}.{secrets.token_hex(5)}",
+            mark=f"{self._settings.run_id}.{self._settings.session or secrets.token_hex(5)}",
             become=self._settings.become or where.become,
             path=tuple(where.path),
             sysfs_root=self._settings.sysfs_root,
@@ -169,7 +178,7 @@ class SshVisitor:
         limit_s = visit.left_s(self._settings.connect_timeout_s)
         sock = tcp(target.address, target.port, limit_s, progress.step)
         visit.hold(sock.close)
-        return self._dialer.log_in(target, sock, visit, progress)
+        return self._dialer.log_in(target, Buffered(sock), visit, progress)
 
     def _through_jump(self, target: Target, visit: Visit, progress: Progress) -> Connection:
         lease = self._gateways.lease(target.jumps[-1], visit)
@@ -191,7 +200,7 @@ class SshVisitor:
         proxy = ProxyCommand(target.proxy_command)
         visit.hold(proxy.close)
         try:
-            return self._dialer.log_in(target, proxy.sock, visit, progress)
+            return self._dialer.log_in(target, Buffered(proxy.sock), visit, progress)
         except Exception as error:
             told = self._told(error, visit, progress)
             if proxy.complaint:

@@ -8,6 +8,7 @@ commands, and secrets of the host's users.
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import Final
 
 from commcheck.check import ANSI
@@ -36,6 +37,8 @@ def clean(text: str) -> str:
 
     Harmless text comes back unchanged, and cleaning twice is cleaning once.
     """
+    if text.isascii() and text.isprintable() and "[[" not in text:
+        return mask(text)  # most texts: nothing to find for what follows
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:
@@ -76,6 +79,16 @@ def for_console(text: str, limit: int = 300) -> str:
     """
     line = _CONSOLE_COMMAND.sub("## ", one_line(text, limit))
     return ": :" + line[2:] if line.startswith("::") else line
+
+
+def columns(text: str) -> str:
+    """A line as it is laid out, for people: blanks stay, so that columns do."""
+    indent = len(text) - len(text.lstrip(" "))
+    cells = [for_console(cell, 2000) for cell in re.split(r"( {2,})", text.strip(" "))]
+    gaps = re.findall(r" {2,}", text.strip(" "))
+    return " " * indent + "".join(
+        cell + gap for cell, gap in zip_longest(cells[::2], gaps, fillvalue="")
+    )
 
 
 # --- secrets ------------------------------------------------------------------------------------
@@ -129,8 +142,7 @@ _SUSPECT: Final = (
 
 def mask(text: str) -> str:
     """The text with values that look secret replaced by ``***``. Linear in the text's length."""
-    upper = text.upper()  # nine plain searches are many times faster than one that ignores case
-    if not any(word in upper for word in _SUSPECT):
+    if not _is_suspect(text.upper()):
         return text
     text = _PRIVATE_KEY.sub(rf"-----BEGIN \g<what>----- {MASK} -----END \g<what>-----", text)
     text = _USERINFO.sub(f"://{MASK}@", text)
@@ -139,7 +151,17 @@ def mask(text: str) -> str:
 
 def mask_bytes(data: bytes) -> bytes:
     """The same for bytes as they come from a host; bytes that are no UTF-8 stay as they are."""
+    if not _is_suspect(data.upper().decode("latin-1")):
+        return data
     return mask(data.decode("latin-1")).encode("latin-1")
+
+
+def _is_suspect(upper: str) -> bool:
+    # Plain searches are many times faster than one expression that ignores case.
+    for word in _SUSPECT:  # noqa: SIM110 - any() with a generator takes twice as long
+        if word in upper:
+            return True
+    return False
 
 
 def _mask_assignments(text: str) -> str:

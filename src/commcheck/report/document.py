@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 from commcheck.diagnose import Diagnosis, Fix, Group, Rung, diagnose
 from commcheck.model import Bound, Finding, Layer, Status
+from commcheck.report import changes as changed
 from commcheck.report.cleaning import clean
 from commcheck.report.events import plain, timestamp
 from commcheck.report.record import Record
@@ -18,8 +21,43 @@ Json = dict[str, Any]
 
 def document(record: Record) -> Json:
     """The whole run. Units are in the keys; absent values are ``null``, never left out."""
+    before, after = _around(record)
+    return {**before, VERDICTS: list(_verdicts(record)), **after}
+
+
+def written(record: Record) -> Iterator[bytes]:
+    """The same as JSON text, in pieces: a verdict a line, so that it is never whole in memory."""
+    before, after = _around(record)
+    yield b"{\n"
+    for name, value in before.items():
+        yield _encoded(f' "{name}": ', value, ",\n")
+    yield f' "{VERDICTS}": ['.encode()
+    for number, verdict in enumerate(_verdicts(record)):
+        yield _encoded(",\n  " if number else "\n  ", verdict)
+    yield b"\n ]"
+    for name, value in after.items():
+        yield _encoded(f',\n "{name}": ', value)
+    yield b"\n}\n"
+
+
+VERDICTS: Final = "verdicts"
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
+
+
+def _encoded(before: str, value: object, after: str = "") -> bytes:
+    # A lone surrogate becomes its JSON escape.
+    return f"{before}{_ENCODER.encode(value)}{after}".encode("utf-8", "backslashreplace")
+
+
+def _verdicts(record: Record) -> Iterator[Json]:
+    return (_verdict(finding) for result in record.sorted for finding in result.findings)
+
+
+def _around(record: Record) -> tuple[Json, Json]:
+    """What stands before and after the verdicts."""
     diagnosis = diagnose(record)
-    return {
+    before = {
         "schema": SCHEMA,
         "run": _run(record),
         "summary": _summary(record, diagnosis),
@@ -35,9 +73,13 @@ def document(record: Record) -> Json:
             }
             for check in record.plan.checks
         ],
-        "verdicts": [_verdict(finding) for result in record.sorted for finding in result.findings],
-        "notes": [clean(note) for note in record.notes],
     }
+    after = {
+        "notes": [clean(note) for note in record.notes],
+        "changes": plain(changed.to_json(record.changes)) if record.changes else None,
+        "facts": plain(record.facts) if record.facts else None,
+    }
+    return before, after
 
 
 def _run(record: Record) -> Json:
@@ -129,8 +171,8 @@ def _verdict(finding: Finding) -> Json:
         "subject": f"{finding.host}/{subject}" if subject else finding.host,
         "host": finding.host,
         "hosts": list(verdict.hosts),
-        "status": verdict.status.value,
-        "kind": verdict.kind.value,
+        "status": verdict.status,
+        "kind": verdict.kind,
         "severity": "advisory" if verdict.status is Status.WARN else "blocking",
         "rule": verdict.rule,
         "reason": clean(verdict.reason),

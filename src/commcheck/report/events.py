@@ -26,8 +26,10 @@ from commcheck.model import (
     Verdict,
     Words,
 )
+from commcheck.report import changes as changed
+from commcheck.report.changes import Changes
 from commcheck.report.cleaning import clean
-from commcheck.report.record import Plan, PlannedCheck, Record, RunInfo, State
+from commcheck.report.record import Failure, Plan, PlannedCheck, Record, RunInfo, State
 
 SCHEMA: Final = "commcheck.events/1"
 
@@ -56,6 +58,12 @@ def run_event(info: RunInfo) -> Event:
         "limit": info.limit,
         "settings": {name: clean(value) for name, value in info.settings.items()},
         "strict": info.strict,
+        **({"noun": info.noun} if info.noun != "host" else {}),
+        **(
+            {"choice": {name: list(words) for name, words in info.choice.items()}}
+            if info.choice
+            else {}
+        ),
     }
 
 
@@ -72,6 +80,7 @@ def plan_event(plan: Plan) -> Event:
                 "title": _words(check.title),
                 "source": check.source,
                 "overrides": check.overrides,
+                **({"digest": check.digest} if check.digest else {}),
             }
             for check in plan.checks
         ],
@@ -80,10 +89,14 @@ def plan_event(plan: Plan) -> Event:
     }
 
 
-def host_event(host: str, code: str = "") -> Event:
+def host_event(host: str, code: str = "", failure: Failure | None = None) -> Event:
     """A host's session ended: ``code`` is empty where it went well, else the error's code."""
-    return {"event": "host", "host": host, "state": "unreached" if code else "reached",
-            "code": code}  # fmt: skip
+    event = {"event": "host", "host": host, "state": "unreached" if code else "reached",
+             "code": code}  # fmt: skip
+    if failure is not None:
+        event |= {"error": failure.error, "reason": clean(failure.reason),
+                  "remedy": clean(failure.remedy)}  # fmt: skip
+    return event
 
 
 def result_event(result: Result) -> Event:
@@ -102,8 +115,23 @@ def note_event(text: str) -> Event:
     return {"event": "note", "text": clean(text)}
 
 
+def changes_event(changes: Changes) -> Event:
+    """What is different from a baseline."""
+    return {"event": "changes", **plain(changed.to_json(changes))}
+
+
+def resumed_event(when: datetime) -> Event:
+    """The run goes on: whatever end stands before this was none."""
+    return {"event": "resumed", "when": timestamp(when)}
+
+
+def analysis_event(screen: Iterable[str], facts: Mapping[str, object]) -> Event:
+    """What an analysis of files says beside its verdicts."""
+    return {"event": "analysis", "screen": [clean(line) for line in screen], "facts": plain(facts)}
+
+
 def end_event(ended: datetime, state: State) -> Event:
-    """The last event; a stream without it is of a killed run."""
+    """The last event but for ``changes``; a stream without it is of a killed run."""
     return {"event": "end", "ended": timestamp(ended), "state": state}
 
 
@@ -112,17 +140,23 @@ def events_of(record: Record) -> Iterator[Event]:
     yield run_event(record.info)
     yield plan_event(record.plan)
     for host, code in record.reached.items():
-        yield host_event(host, code)
+        yield host_event(host, code, record.failures.get(host))
     yield from (result_event(result) for result in record.results)
     yield from (note_event(text) for text in record.notes)
+    if record.screen or record.facts:
+        yield analysis_event(record.screen, record.facts)
     if record.ended is not None:
         yield end_event(record.ended, record.state)
+    if record.changes is not None:
+        yield changes_event(record.changes)
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def encode(event: Mapping[str, Any]) -> bytes:
     """One line of a stream. A lone surrogate becomes its JSON escape, so every text survives."""
-    line = json.dumps(event, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return line.encode("utf-8", "backslashreplace") + b"\n"
+    return _ENCODER.encode(event).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def plain(value: object) -> Any:
@@ -249,23 +283,51 @@ def _record(info: RunInfo, events: Iterator[Event]) -> Record:
     results: list[Result] = []
     notes: list[str] = []
     reached: dict[str, str] = {}
+    failures: dict[str, Failure] = {}
+    changes: Changes | None = None
     ended: datetime | None = None
     state: State = "incomplete"
+    screen: tuple[str, ...] = ()
+    facts: Mapping[str, object] = {}
     for event in events:
         match event["event"]:
             case "plan":
                 plan = _plan(event)
             case "host":
                 reached[event["host"]] = event["code"]
+                if "error" in event:
+                    failures[event["host"]] = _failure(event)
             case "result":
                 results.append(_result(event))
             case "note":
                 notes.append(event["text"])
+            case "changes":
+                changes = changed.from_json(event)
+            case "resumed":
+                ended, state = None, "incomplete"
+            case "analysis":
+                screen, facts = tuple(event["screen"]), dict(event["facts"])
             case "end":
                 ended, state = _when(event["ended"]), _state(event["state"])
             case _:
                 pass  # a later version's event: additions are allowed within a major version
-    return Record(info, plan, tuple(results), tuple(notes), ended, state, reached)
+    return Record(
+        info,
+        plan,
+        tuple(results),
+        tuple(notes),
+        ended,
+        state,
+        reached,
+        failures,
+        changes,
+        screen=screen,
+        facts=facts,
+    )
+
+
+def _failure(event: Event) -> Failure:
+    return Failure(event["error"], event["code"], event["reason"], event["remedy"])
 
 
 def _when(text: str) -> datetime:
@@ -290,6 +352,8 @@ def _info(event: Event) -> RunInfo:
         limit=event["limit"],
         settings=dict(event["settings"]),
         strict=event["strict"],
+        noun=event.get("noun", "host"),
+        choice={name: tuple(words) for name, words in event.get("choice", {}).items()},
     )
 
 
@@ -300,7 +364,13 @@ def _plan(event: Event) -> Plan:
     return Plan(
         hosts=tuple(event["hosts"]),
         checks=tuple(
-            PlannedCheck(check["id"], Words(**check["title"]), check["source"], check["overrides"])
+            PlannedCheck(
+                check["id"],
+                Words(**check["title"]),
+                check["source"],
+                check["overrides"],
+                check.get("digest", ""),
+            )
             for check in event["checks"]
         ),
         cases={host: sets[number] for host, number in event["cases"].items()},

@@ -7,11 +7,13 @@ everything else is rendered from them and replaced whole.
 from __future__ import annotations
 
 import base64
+import errno
+import fcntl
 import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
@@ -22,18 +24,14 @@ from commcheck.discover import bundled_folder
 from commcheck.errors import RunFolderError, UsageError
 from commcheck.report import html, junit, markdown
 from commcheck.report.cleaning import mask_bytes
-from commcheck.report.document import document
+from commcheck.report.document import written
 from commcheck.report.events import encode, record_from_events
+from commcheck.report.find import EVENTS, LATEST, RESULTS, find
 from commcheck.report.record import Record
 
-EVENTS: Final = "events.ndjson"
-RESULTS: Final = "results.json"
+INVENTORY: Final = "inventory.json"
 SUMMARY: Final = "summary.md"
 REPORT: Final = "report.html"
-LATEST: Final = "latest"
-LAST: Final = "last"
-"""What an operator writes for the latest run."""
-
 _OURS: Final = re.compile(r"TEST-commcheck-(physical|library|runtime|application)(-[0-9]+)?\.xml")
 
 
@@ -44,7 +42,8 @@ class RunFolder:
         self.path = path
         self._mode = mode
         self._lock = threading.Lock()
-        self._appending: dict[Path, int] = {}  # descriptors; their files' last lines are whole
+        # Descriptors by host, the events' under ""; their files' last lines are whole.
+        self._appending: dict[str, int] = {}
 
     # --- making and finding ---------------------------------------------------------------------
 
@@ -70,20 +69,39 @@ class RunFolder:
 
     @classmethod
     def open(cls, name: str | Path, base: Path) -> RunFolder:
-        """An existing run: a path, a run id, a unique prefix of one, or ``last``.
+        """An existing run: a path, a run id, a unique prefix of one, ``last``, ``last-green``.
 
         Raises ``RunFolderError`` where there is none, or more than one.
         """
         path = Path(name)
         if not (path / EVENTS).is_file():
-            path = base / _find(str(name), base)
+            path = base / find(str(name), base)
         return cls(path, path.stat().st_mode & 0o777)
 
     # --- events and frames ----------------------------------------------------------------------
 
+    def hold(self) -> None:
+        """Write to this run alone, until this process ends. Raises ``RunFolderError``.
+
+        What a kill left of a last line is dropped, so that all readers see the same.
+        """
+        with self._lock:
+            descriptor = self._descriptor("")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # Some network file systems have no locks; that must not keep a run from its folder.
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise RunFolderError(f"{self.path.name}: this run is still going on") from None
+
+    @property
+    def is_empty(self) -> bool:
+        """True where not even the first event was written whole."""
+        return (self.path / EVENTS).stat().st_size == 0
+
     def event(self, event: Mapping[str, Any]) -> None:
         """Append one event; it is in the kernel's hands when this returns."""
-        self._append(self.path / EVENTS, encode(event))
+        self._append("", encode(event))
 
     def record(self) -> Record:
         """The run as its events tell it. Raises ``RunFolderError``."""
@@ -97,23 +115,19 @@ class RunFolder:
 
     def frame(self, host: str, frame: Frame) -> None:
         """Append what one command answered, with secrets masked."""
-        line = {
-            "key": frame.key,
-            **_bytes_field("stdout", frame.stdout),
-            **_bytes_field("stderr", frame.stderr),
-            "rc": frame.rc,
-            "started_s": frame.started_s,
-            "ended_s": frame.ended_s,
-            "truncated": frame.truncated,
-            "state": frame.state,
-        }
-        self._append(self._frames_path(host), encode(line))
+        self.line(host, frame_line(frame))
 
-    def frames(self, host: str) -> Iterator[Frame]:
+    def line(self, host: str, line: bytes) -> None:
+        """Append a line that ``frame_line`` made."""
+        self._append(host, line)
+
+    def frames(self, host: str, *, of: tuple[str, ...] = ()) -> Iterator[Frame]:
         """A host's frames as they arrived; a last one that a kill cut off is left out.
 
-        Raises ``RunFolderError`` where the file holds anything else.
+        ``of``: only those whose key begins so. Raises ``RunFolderError`` where the file holds
+        anything else.
         """
+        wanted = tuple(f'{{"key":"{key}'.encode() for key in of) or (b"",)
         path = self._frames_path(host)
         try:
             lines = path.read_bytes().split(b"\n")
@@ -121,6 +135,8 @@ class RunFolder:
             return
         whole, cut = lines[:-1], lines[-1]
         for number, line in enumerate(whole, start=1):
+            if not line.startswith(wanted):
+                continue
             try:
                 yield _read_frame(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
@@ -133,19 +149,25 @@ class RunFolder:
     def release(self, host: str) -> None:
         """No more frames of this host will come: its file need not be kept open."""
         with self._lock:
-            descriptor = self._appending.pop(self._frames_path(host), None)
+            descriptor = self._appending.pop(host, None)
         if descriptor is not None:
             os.close(descriptor)
 
-    def _append(self, path: Path, line: bytes) -> None:
+    def _append(self, host: str, line: bytes) -> None:
         with self._lock:
-            if path not in self._appending:
-                self._make(path.parent)
-                _drop_cut_line(path)
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-                self._appending[path] = os.open(path, flags, self._file_mode)
+            descriptor = self._descriptor(host)
             while line:
-                line = line[os.write(self._appending[path], line) :]
+                line = line[os.write(descriptor, line) :]
+
+    def _descriptor(self, host: str) -> int:
+        """Of the host's file, or the events', open for appending; the lock is held."""
+        if host not in self._appending:
+            path = self._frames_path(host) if host else self.path / EVENTS
+            self._make(path.parent)
+            _drop_cut_line(path)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._appending[host] = os.open(path, flags, self._file_mode)
+        return self._appending[host]
 
     @property
     def _file_mode(self) -> int:
@@ -156,24 +178,43 @@ class RunFolder:
             folder.mkdir()
             folder.chmod(self._mode)
 
+    # --- the inventory --------------------------------------------------------------------------
+
+    def keep_inventory(self, inventory: Mapping[str, Any]) -> None:
+        """Keep what the inventory said, so that the run can be judged again without it."""
+        data = json.dumps(inventory, ensure_ascii=False, separators=(",", ":"))
+        try:
+            _replace(self.path / INVENTORY, [data.encode("utf-8", "replace")], self._file_mode)
+        except OSError as error:
+            raise UsageError(f"{self.path}: cannot write: {error.strerror}") from error
+
+    def inventory(self) -> dict[str, Any]:
+        """What ``keep_inventory`` kept. Raises ``RunFolderError``."""
+        path = self.path / INVENTORY
+        try:
+            kept: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise RunFolderError(
+                f"{path}: the run kept no inventory, name one with -i: {error}"
+            ) from error
+        return kept
+
     # --- reports --------------------------------------------------------------------------------
 
-    def render(self, record: Record) -> None:
+    def render(self, record: Record, runbook_url: str = junit.RUNBOOK) -> None:
         """Write every report, each replaced whole. Raises ``UsageError`` where it cannot."""
         try:
-            body = json.dumps(document(record), ensure_ascii=False, indent=1)
-            data = body.encode("utf-8", "backslashreplace")
-            _replace(self.path / RESULTS, data + b"\n", self._file_mode)
+            _replace(self.path / RESULTS, written(record), self._file_mode)
             folder = self.path / "junit"
             self._make(folder)
-            files = junit.render(record)
+            files = junit.render(record, runbook_url=runbook_url)
             _write_junit(folder, files, self._file_mode)
             # Beside the report, so that its links work wherever the folder is carried to.
-            _replace(self.path / junit.RUNBOOK, _runbook(), self._file_mode)
-            page = html.render(record)
-            _replace(self.path / REPORT, page, self._file_mode)
-            summary = markdown.render(record)
-            _replace(self.path / SUMMARY, summary.encode("utf-8", "replace"), self._file_mode)
+            _replace(self.path / junit.RUNBOOK, [_runbook()], self._file_mode)
+            page = html.render(record, runbook_url=runbook_url)
+            _replace(self.path / REPORT, [page], self._file_mode)
+            summary = markdown.render(record, runbook_url=runbook_url)
+            _replace(self.path / SUMMARY, [summary.encode("utf-8", "replace")], self._file_mode)
         except OSError as error:
             raise UsageError(f"{self.path}: cannot write reports: {error.strerror}") from error
 
@@ -219,36 +260,6 @@ def file_name(host: str) -> str:
     return name
 
 
-# --- finding a run ------------------------------------------------------------------------------
-
-
-def _find(name: str, base: Path) -> str:
-    try:
-        runs = sorted(
-            path.name
-            for path in base.iterdir()
-            if not path.is_symlink() and (path / EVENTS).is_file()
-        )
-    except OSError as error:
-        raise RunFolderError(f"{base}: no folder of runs: {error.strerror}") from error
-    if name == LAST:
-        latest = base / LATEST
-        if latest.is_symlink() and latest.readlink().name in runs:
-            return latest.readlink().name
-        matching = runs[-1:]
-    else:
-        matching = [run for run in runs if run == name] or [
-            run for run in runs if name and run.startswith(name)
-        ]
-    if len(matching) == 1:
-        return matching[0]
-    if not matching:
-        raise RunFolderError(
-            f"no run {name!r} in {base}" + (f", the latest is {runs[-1]}" if runs else "")
-        )
-    raise RunFolderError(f"{name!r} could be any of {', '.join(matching[:5])}")
-
-
 def _point_latest(base: Path, run_id: str) -> None:
     """A convenience: where links are not possible, ``last`` still finds the newest folder."""
     fresh = base / f".{LATEST}-{run_id}"
@@ -268,12 +279,12 @@ def _open(path: Path, flags: int, mode: int = 0) -> IO[bytes]:
     return os.fdopen(descriptor, "r+b" if flags & os.O_RDWR else "wb")
 
 
-def _replace(path: Path, data: bytes, mode: int) -> None:
+def _replace(path: Path, parts: Iterable[bytes], mode: int) -> None:
     """Write beside and rename. No glob for ``*.xml`` matches the temporary name."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with _open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode) as stream:
-            stream.write(data)
+            stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
         fresh.replace(path)
@@ -284,7 +295,7 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
 
 def _write_junit(folder: Path, files: Mapping[str, bytes], mode: int) -> None:
     for name, data in files.items():
-        _replace(folder / name, data, mode)
+        _replace(folder / name, [data], mode)
     _remove_ours(folder, keep=frozenset(files))
 
 
@@ -302,6 +313,22 @@ def _drop_cut_line(path: Path) -> None:
             stream.truncate(data.rfind(b"\n") + 1)
     except FileNotFoundError:
         return
+
+
+def frame_line(frame: Frame) -> bytes:
+    """What one command answered as a line of its host's file, with secrets masked."""
+    return encode(
+        {
+            "key": frame.key,
+            **_bytes_field("stdout", frame.stdout),
+            **_bytes_field("stderr", frame.stderr),
+            "rc": frame.rc,
+            "started_s": frame.started_s,
+            "ended_s": frame.ended_s,
+            "truncated": frame.truncated,
+            "state": frame.state,
+        }
+    )
 
 
 def _bytes_field(name: str, data: bytes) -> dict[str, str]:

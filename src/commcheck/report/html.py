@@ -20,9 +20,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from commcheck.diagnose import Diagnosis, diagnose
 from commcheck.model import Kind, Layer
+from commcheck.report import changes_text
 from commcheck.report.cards import Card, Gap, cards, gaps
 from commcheck.report.cleaning import clean
 from commcheck.report.evidence import Shelf
+from commcheck.report.figures import Picture, pictures
 from commcheck.report.fleet import Fleet, Verdicts, first_failing, fleet, verdicts
 from commcheck.report.hosts import Hosts, Loud, host_pages, loud_hosts
 from commcheck.report.junit import RUNBOOK, anchor
@@ -59,6 +61,7 @@ class Caps:
     patterns: int = 200  # rows of the fleet table
     cells: int = 3000
     cards: int = 100
+    figures: int = 12
     evidence: int = 4096  # characters of one answer
 
     @property
@@ -70,6 +73,7 @@ class Caps:
             self.patterns // 2,
             self.cells // 2,
             self.cards,
+            self.figures // 2,
             max(self.evidence // 2, 256),
         )
 
@@ -85,10 +89,13 @@ class Page:
     cause: Card | None  # of the headline
     cards: tuple[Card, ...]
     more_cards: int
+    changes: changes_text.Section | None
     gaps: tuple[Gap, ...]
     fleet: Fleet
     first_failing: tuple[tuple[Layer, tuple[str, ...]], ...]
     hosts: Hosts
+    pictures: tuple[Picture, ...]
+    more_pictures: int
     checks: Counter[Layer]  # planned, by layer
     unmeasured: int  # cases that were not permitted
     caps: Caps
@@ -128,6 +135,7 @@ class _Sources:
 def _page(sources: _Sources, caps: Caps) -> Page:
     record, diagnosis = sources.record, sources.diagnosis
     shelf = Shelf(caps.evidence)
+    shown, more_pictures = pictures(record, caps.figures)
     causes = cards(record, diagnosis, shelf)  # first: the hosts refer to what stands above them
     return Page(
         record=record,
@@ -137,10 +145,13 @@ def _page(sources: _Sources, caps: Caps) -> Page:
         cause=next((card for card in causes if card.group is diagnosis.cause), None),
         cards=causes[: caps.cards],
         more_cards=max(0, len(causes) - caps.cards),
+        changes=changes_text.section(record.changes, caps.cards) if record.changes else None,
         gaps=gaps(record, shelf)[: caps.cards],
         fleet=fleet(sources.verdicts, max_patterns=caps.patterns, max_cells=caps.cells),
         first_failing=first_failing(record, diagnosis),
         hosts=host_pages(sources.loud, shelf, max_hosts=caps.hosts, max_lines=caps.lines),
+        pictures=shown,
+        more_pictures=more_pictures,
         checks=Counter(check.layer for check in record.plan.checks),
         unmeasured=sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in diagnosis.ladder),
         caps=caps,

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from commcheck.diagnose import Diagnosis, Rung, diagnose
+from commcheck.report import changes_text
 from commcheck.report.cards import Card, Gap, Step, cards, gaps
-from commcheck.report.cleaning import clean, cut, one_line
+from commcheck.report.cleaning import clean, columns, cut, one_line
 from commcheck.report.evidence import Shelf
 from commcheck.report.junit import RUNBOOK, anchor
 from commcheck.report.record import Record
@@ -21,8 +22,12 @@ from commcheck.report.text import duration
 from commcheck.report.words import EXIT_CODES, VERDICTS, Mark, folded, many, rung_mark, utc
 
 MAX_CAUSES: Final = 20
-CAUSES_BYTES: Final = 40_000
-GAPS_BYTES: Final = 16_000
+MAX_SCREEN: Final = 60
+"""Lines of an analysis' screen."""
+
+CAUSES_BYTES: Final = 36_000
+GAPS_BYTES: Final = 12_000
+CHANGES_BYTES: Final = 8_000
 MAX_COMMANDS: Final = 8
 """Command lines of one remedy."""
 
@@ -42,8 +47,10 @@ def render(record: Record, *, runbook_url: str = RUNBOOK) -> str:
     unknown = gaps(record, shelf)
     blocks = [
         *_head(record, diagnosis),
+        *_screen(record),
         *_where(diagnosis),
         _ladder(diagnosis.ladder),
+        *_changed(record),
         *_within(
             "### Causes",
             [_cause(card, diagnosis, runbook_url) for card in causes[:MAX_CAUSES]],
@@ -59,6 +66,12 @@ def render(record: Record, *, runbook_url: str = RUNBOOK) -> str:
         _foot(record),
     ]
     return "\n\n".join(blocks) + "\n"
+
+
+def _screen(record: Record) -> Iterator[str]:
+    """What an analysis of files found, laid out in columns: indented code, so nothing is markup."""
+    if record.screen:
+        yield "\n".join(f"    {columns(line)}" for line in record.screen[:MAX_SCREEN])
 
 
 # --- blocks -------------------------------------------------------------------------------------
@@ -93,6 +106,23 @@ def _ladder(ladder: tuple[Rung, ...]) -> str:
         counts = " | ".join(f"{rung.hosts.get(word, 0):,}" for word in _COLUMNS)
         lines.append(f"| {rung.layer.height} {rung.layer} | {_mark(rung_mark(rung))} | {counts} |")
     return "\n".join(lines)
+
+
+def _changed(record: Record) -> Iterator[str]:
+    """What is different from the baseline, where there is one."""
+    changes = record.changes
+    if changes is None:
+        return
+    told = changes_text.section(changes)
+    lines = [f"- {escape(note)}" for note in told.notes]
+    lines += [
+        f"- **{_mark(row.mark)}**: {_code(row.check)} on {_hosts(row.hosts)}: {escape(row.reason)}"
+        for row in told.rows
+    ]
+    lines += [f"- **moved**: {_code(check)}: {escape(words)}" for check, words in told.moved]
+    total = 1 + len(lines) + told.more
+    head = f"Since run {_code(told.baseline)}: {escape(told.summary)}"
+    yield from _within("### Changes", [head, *lines], CHANGES_BYTES, total)
 
 
 def _within(title: str, parts: list[str], limit: int, total: int) -> Iterator[str]:

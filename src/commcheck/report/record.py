@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from commcheck import model
 from commcheck.model import Finding, Kind, Layer, Result, Status, Verdict, Words
+from commcheck.report.changes import Changes
 from commcheck.report.ranges import natural
 
 State = Literal["complete", "interrupted", "incomplete"]
@@ -30,6 +31,8 @@ class RunInfo:
     """What a run was asked to do. ``started`` is aware, in UTC.
 
     ``settings`` are the options in force, as text; ``strict``: warnings count as failures.
+    ``choice``: the words by which hosts and checks were chosen, by option; a run that goes on
+    from this one takes them where the operator names no others.
     """
 
     run_id: str
@@ -41,19 +44,23 @@ class RunInfo:
     limit: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
+    noun: str = "host"  # what verdicts are about; "file" where an analysis read files
+    choice: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCheck:
     """A check of the plan: ``source`` is its path or ``bundled``.
 
-    ``overrides`` is empty, or says what it stands in for: ``bundled`` or a path.
+    ``overrides`` is empty, or says what it stands in for: ``bundled`` or a path. ``digest`` is of
+    its file: two runs with the same one asked the same.
     """
 
     id: str
     title: Words
     source: str = "bundled"
     overrides: str = ""
+    digest: str = ""
 
     @property
     def layer(self) -> Layer:
@@ -75,12 +82,24 @@ class Plan:
         return sum(len(checks) for checks in self.cases.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a host could not be judged whole; ``error`` is the class of the error."""
+
+    error: str
+    code: str
+    reason: str
+    remedy: str = ""
+
+
 @dataclass(frozen=True)
 class Record:
     """A run as far as it got.
 
     ``reached`` maps a host to "" where its session ran to the end, else to the error's code;
-    hosts that were never begun are missing.
+    hosts that were never begun are missing. ``failures`` say more of those with a code.
+    ``changes``: against a baseline, where one was named. ``screen`` and ``facts`` are of an
+    analysis of files: the lines that a person came for, and all that was read, as plain JSON.
     """
 
     info: RunInfo
@@ -90,6 +109,12 @@ class Record:
     ended: datetime | None = None
     state: State = "incomplete"
     reached: Mapping[str, str] = field(default_factory=dict)
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+    changes: Changes | None = None
+    screen: tuple[str, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    # What was worked out of it, so that five reports do it once. A changed copy begins anew.
+    memo: dict[str, object] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @cached_property
     def sorted(self) -> tuple[Result, ...]:

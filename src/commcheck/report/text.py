@@ -10,7 +10,9 @@ from typing import Final
 
 from commcheck.diagnose import BREAKS_HERE, Diagnosis, Fix, Group, Rung, diagnose, many
 from commcheck.model import Kind, Status
-from commcheck.report.cleaning import for_console
+from commcheck.report import changes_text
+from commcheck.report.cleaning import columns, for_console
+from commcheck.report.diff import tally
 from commcheck.report.junit import RUNBOOK, anchor
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, PlannedCheck, Record
@@ -69,11 +71,20 @@ def render(
     blocks = [
         [*_overrides(record.plan.checks), *(_line(f"note: {n}", look) for n in record.notes)],
         list(_groups(diagnosis, look)),
-        [_rung(rung, look) for rung in diagnosis.ladder],
+        list(changes_text.lines(record.changes, look)) if record.changes else [],
+        [
+            _rung(rung, look)
+            for rung in diagnosis.ladder
+            if rung.cases or record.info.noun == "host"  # of files one layer was asked
+        ],
+        [columns(line) for line in record.screen],
         [*_headline(diagnosis, look), *_next_step(diagnosis, runbook_url, folder)],
     ]
     text = "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
     text += _last_line(record, diagnosis, look) + "\n"
+    if record.changes is not None and record.info.settings.get("again"):
+        # Whoever asked again wants to know this one thing; hosts are never cut off it.
+        text += for_console(tally(record.changes), 4000) + "\n"
     return text if look.glyphs else text.encode("ascii", "replace").decode("ascii")
 
 
@@ -185,7 +196,8 @@ def _next_step(diagnosis: Diagnosis, runbook_url: str, folder: Path | None) -> I
             hosts = for_console(fold_hosts(same[0].hosts))
             more = f"   (and {len(same) - 1} like it)" if len(same) > 1 else ""
             # Never cut: a remedy is there to be copied whole.
-            yield f"{label or 'then:':12} {for_console(same[0].text, 2000)}   on {hosts}{more}"
+            where = "" if hosts == "@job" else f"   on {hosts}"
+            yield f"{label or 'then:':12} {for_console(same[0].text, 2000)}{where}{more}"
         page = f"{runbook_url}#{anchor(diagnosis.cause.check)}"
         who = diagnosis.fix.remedy.who
         yield f"Read:        {page}" + ("" if who == "operator" else f"   (needs the {who})")
@@ -208,9 +220,12 @@ def _last_line(record: Record, diagnosis: Diagnosis, look: Look) -> str:
     parts = []
     if diagnosis.layer is not None:
         parts.append(f"{diagnosis.layer.value} layer")
-        parts.append(f"{len(diagnosis.hosts):,} of {diagnosis.host_count:,} hosts")
+        if record.info.noun == "host" or diagnosis.host_count > 1:
+            parts.append(
+                f"{len(diagnosis.hosts):,} of {diagnosis.host_count:,} {record.info.noun}s"
+            )
     else:
-        parts.append(many(diagnosis.host_count, "host"))
+        parts.append(many(diagnosis.host_count, record.info.noun))
     if diagnosis.unjudged:
         parts.append(f"{len(diagnosis.unjudged):,} not judged in full")
     if unmeasured := sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in diagnosis.ladder):

@@ -1,0 +1,196 @@
+"""How a run begins: anew, where a killed one ended, or with what did not pass in another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from commcheck import __version__
+from commcheck.deliver import Delivery, compared, load_document
+from commcheck.errors import RunFolderError
+from commcheck.inventory import snapshot
+from commcheck.model import Finding, Kind, Status
+from commcheck.prepare import Choice, Prepared, new_run_id, plan_of
+from commcheck.report.changes import Json
+from commcheck.report.find import NotBegun
+from commcheck.report.folder import RunFolder
+from commcheck.report.record import Record, RunInfo
+from commcheck.report.words import folded, hosts_of, many, utc
+from commcheck.stored import Stored, differences, of_passed, of_run
+
+_UNKNOWN = frozenset({Kind.UNDECIDABLE, Kind.BUSY})
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The run that this one goes on from. ``resumes``: in its folder; else with its troubles."""
+
+    folder: RunFolder
+    record: Record
+    resumes: bool
+
+    @property
+    def run_id(self) -> str:
+        """Its id."""
+        return self.record.info.run_id
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """For the report of a new run."""
+        return {} if self.resumes else {"again": self.run_id}
+
+    @property
+    def is_over(self) -> bool:
+        """True where nothing is left to go on with."""
+        return self.resumes and self.record.state == "complete"
+
+    def stored(self, prepared: Prepared, choice: Choice) -> Stored:
+        """What need not be asked. Raises ``RunFolderError`` where a resumed run asked otherwise."""
+        if not self.resumes:
+            passed = passed_hosts(self.record)
+            return of_passed(passed, prepared.climb.hosts, self.folder.frames)
+        found = list(differences(self.record, prepared, plan_of(prepared), choice.limit))
+        if found:
+            raise RunFolderError(
+                f"error: {self.run_id} cannot go on, it asked something else [resume]",
+                *(f"  {each}" for each in found),
+            )
+        return of_run(self.record, prepared.climb.hosts, self.folder.frames)
+
+    def note(self, prepared: Prepared, stored: Stored) -> str:
+        """What the report says of it."""
+        hosts = [plan.host.name for plan in prepared.climb.hosts]
+        asked = [host for host in hosts if host not in stored.ended]
+        known = len(hosts) - len(asked)
+        if self.resumes:
+            return f"resumed: {known:,} of {many(len(hosts), 'host')} had ended and were kept"
+        return (
+            f"again after {self.run_id}, of {utc(self.record.info.started)}: "
+            f"{many(known, 'host')} passed then and answer from that; "
+            f"asked: {folded(asked, 300) or 'none'}"
+        )
+
+
+def before(resume: str, again: str, out: Path, *, hold: bool) -> Before | None:
+    """The run that ``--resume`` or ``--again`` names, or None where neither is given.
+
+    ``hold``: a resumed run is written to from now on. Raises ``RunFolderError``, ``NotBegun``
+    where there is nothing to go on with.
+    """
+    if not resume and not again:
+        return None
+    if resume and again:
+        raise RunFolderError("error: --resume and --again exclude each other [usage]")
+    folder = RunFolder.open(resume or again, out)
+    if resume and hold:
+        folder.hold()
+        if folder.is_empty:
+            raise NotBegun(f"{folder.path}: the run was killed before it began")
+    return Before(folder, folder.record(), bool(resume))
+
+
+def passed_hosts(record: Record) -> tuple[str, ...]:
+    """The hosts of which nothing failed and everything was judged. ``strict``: no warning either.
+
+    A verdict on a group that names no hosts speaks of all of them.
+    """
+    wrong: set[str] = set()
+    for result in record.sorted:
+        for finding in result.findings:
+            if _is_trouble(finding, strict=record.info.strict):
+                wrong.update(
+                    record.plan.hosts
+                    if finding.host.startswith("@") and not finding.verdict.hosts
+                    else hosts_of(finding)
+                )
+    return tuple(host for host in record.plan.hosts if host not in wrong)
+
+
+def _is_trouble(finding: Finding, *, strict: bool) -> bool:
+    verdict = finding.verdict
+    return (
+        verdict.status in (Status.FAIL, Status.ERROR)
+        or verdict.kind in _UNKNOWN
+        or (strict and verdict.status is Status.WARN)
+    )
+
+
+# --- beginning and ending -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A run that has a folder and may write to it."""
+
+    info: RunInfo
+    folder: RunFolder
+    baseline: Json | None
+
+    def finish(self, record: Record, delivery: Delivery) -> int:
+        """Compare, write and show the reports. The exit code is the record's."""
+        if self.baseline is not None:
+            record = compared(record, self.baseline, self.folder)
+        delivery.deliver(record, self.folder)
+        return record.exit_code
+
+
+def begin(
+    prepared: Prepared,
+    choice: Choice,
+    settings: Mapping[str, Any],
+    delivery: Delivery,
+    *,
+    strict: bool = False,
+    baseline: str = "",
+    resumes: Before | None = None,
+) -> Attempt:
+    """Open the folder of a new run, or that of one that goes on. ``settings``: for the report.
+
+    Raises ``UsageError`` where the baseline is none, or nothing can be written.
+    """
+    if resumes is not None:
+        baseline = baseline or resumes.record.info.settings.get("baseline", "")
+        document = load_document(baseline, delivery.out) if baseline else None
+        delivery.clear()
+        resumes.folder.keep_inventory(_kept(prepared))
+        return Attempt(resumes.record.info, resumes.folder, document)
+    document = load_document(baseline, delivery.out) if baseline else None
+    if document is not None:
+        settings = {**settings, "baseline": document["run"]["id"]}
+    now = datetime.now(UTC)
+    info = RunInfo(
+        run_id=new_run_id(now),
+        started=now,
+        version=__version__,
+        playbook=prepared.playbook.name,
+        inventory=prepared.inventory.sources,
+        inventory_digest=prepared.inventory.digest,
+        limit=choice.limit,
+        settings={
+            name: str(value)
+            for name, value in settings.items()
+            if value not in (None, (), False, "")
+        },
+        strict=strict,
+        choice=choice.words(),
+    )
+    folder = RunFolder.create(delivery.out, info.run_id)
+    folder.hold()
+    folder.keep_inventory(_kept(prepared))
+    delivery.clear()
+    return Attempt(info, folder, document)
+
+
+def _kept(prepared: Prepared) -> Json:
+    """The inventory as far as verdicts rest on it, and which of its hosts were selected."""
+    used = {
+        name
+        for play in prepared.playbook.plays
+        for entry in play.checks
+        for when in entry.when
+        for name in when.var
+    }
+    return {**snapshot.take(prepared.inventory, used), "selected": list(prepared.selected)}

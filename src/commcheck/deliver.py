@@ -1,0 +1,112 @@
+"""How a run begins to write and how its reports leave: one door for every command that has any."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from commcheck.console import say
+from commcheck.diagnose import diagnose
+from commcheck.errors import RunFolderError
+from commcheck.model import Status
+from commcheck.report import events, text
+from commcheck.report.changes import Json
+from commcheck.report.diff import diff
+from commcheck.report.document import SCHEMA, document
+from commcheck.report.folder import RunFolder
+from commcheck.report.junit import RUNBOOK
+from commcheck.report.progress import Progress, progress_on
+from commcheck.report.ranges import fold_hosts
+from commcheck.report.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """Where reports go, and what stdout carries: ``form`` is text, json or hosts."""
+
+    out: Path
+    junit: Path | None = None
+    form: str = "text"
+    color: str = "auto"
+    runbook_url: str = RUNBOOK
+
+    def clear(self) -> None:
+        """Former JUnit files go away before the run: stale green results are the worst kind."""
+        if self.junit:
+            RunFolder.clear_junit(self.junit)
+
+    def deliver(self, record: Record, folder: RunFolder) -> None:
+        """Write every report into the run folder, and the one that was asked for to stdout."""
+        folder.render(record, self.runbook_url)
+        if self.junit:
+            folder.copy_junit(self.junit)
+        if self.form == "json":
+            say(json.dumps(document(record), ensure_ascii=False, indent=1))
+        elif self.form == "hosts":
+            if hosts := failing_hosts(record):
+                say(fold_hosts(hosts))
+        else:
+            look = look_of(self.color)
+            say(
+                text.render(
+                    record,
+                    folder.path,
+                    unicode=look.glyphs,
+                    color=look.colour,
+                    width=look.width,
+                    runbook_url=self.runbook_url,
+                )
+            )
+
+
+def look_of(color: str) -> text.Look:
+    """What this stdout can show. ``color``: auto, always or never."""
+    return text.Look(
+        glyphs="utf" in (sys.stdout.encoding or "").lower(),
+        colour=color == "always"
+        or (color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")),
+        width=shutil.get_terminal_size((120, 24)).columns,
+    )
+
+
+def failing_hosts(record: Record) -> tuple[str, ...]:
+    """The hosts on which something is proven wrong: what a scheduler should drain."""
+    groups = diagnose(record).groups
+    hosts = {host for each in groups if each.status is Status.FAIL for host in each.hosts}
+    return tuple(host for host in record.plan.hosts if host in hosts)
+
+
+def progress(*, no_progress: bool, quiet: bool) -> Progress:
+    """What the operator sees on stderr meanwhile."""
+    live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not no_progress
+    return progress_on(sys.stderr, live=live, quiet=quiet)
+
+
+# --- against a baseline -------------------------------------------------------------------------
+
+
+def load_document(name: str, out: Path) -> Json:
+    """The results of a run, by its name or folder, or those of a saved ``results.json``.
+
+    Raises ``RunFolderError``.
+    """
+    if not Path(name).is_file():
+        return document(RunFolder.open(name, out).record())
+    try:
+        found: Json = dict(json.loads(Path(name).read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise RunFolderError(f"{name}: cannot be read: {error}") from error
+    if found.get("schema") != SCHEMA:
+        raise RunFolderError(f"{name}: error: wanted a {SCHEMA} document [schema]")
+    return found
+
+
+def compared(record: Record, baseline: Json, folder: RunFolder) -> Record:
+    """The record with what is different from a baseline, which is kept in the folder as well."""
+    changes = diff(baseline, document(record))
+    folder.event(events.changes_event(changes))
+    return replace(record, changes=changes)

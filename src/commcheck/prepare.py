@@ -1,0 +1,235 @@
+"""Before the first host is contacted: everything is read and checked, nothing is written."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from commcheck.discover import FoundCheck, bundled_folder, discover
+from commcheck.errors import CheckError, InventoryError, PlaybookError
+from commcheck.fields import near
+from commcheck.inventory.load import Inventory, load
+from commcheck.inventory.patterns import matching, select
+from commcheck.model import Host
+from commcheck.plan import Climb, make_climb, validate
+from commcheck.playbook import Entry, Play, Playbook
+from commcheck.playbook import load as load_playbook
+from commcheck.report.ranges import fold_hosts
+from commcheck.report.record import Plan, PlannedCheck
+from commcheck.waivers import Granted
+from commcheck.waivers import load as load_waivers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the operator chose to run, on which hosts."""
+
+    inventory: tuple[str, ...] = ()
+    inventory_from: Path | None = None  # where its names count from; None: the current folder
+    playbook: Path | None = None
+    limit: str = ""
+    only: tuple[str, ...] = ()  # globs of check ids
+    skip: tuple[str, ...] = ()
+    check_folders: tuple[Path, ...] = ()
+    waivers: tuple[Path, ...] = ()
+    allow: frozenset[str] = frozenset()  # "load", "write"
+    shard: tuple[int, int] | None = None  # (2, 3): the second of three
+    recorded: Inventory | None = None  # in the place of ``inventory``: what a run kept of it
+    hosts: tuple[str, ...] | None = None  # these only, by name
+
+    def limited(self, pattern: str) -> Choice:
+        """The choice with only those hosts of it that a pattern means."""
+        return replace(self, limit=pattern)
+
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """What a record keeps, for ``filled``."""
+        words = {
+            "inventory": self.inventory,
+            "playbook": (str(self.playbook),) if self.playbook else (),
+            "limit": (self.limit,) if self.limit else (),
+            "only": self.only,
+            "skip": self.skip,
+            "checks": tuple(map(str, self.check_folders)),
+            "waivers": tuple(map(str, self.waivers)),
+            "allow": tuple(sorted(self.allow)),
+            "shard": tuple(map(str, self.shard or ())),
+        }
+        return {name: each for name, each in words.items() if each}
+
+    def filled(self, words: Mapping[str, tuple[str, ...]]) -> Choice:
+        """The choice, and where it leaves something open, what an earlier run chose."""
+        playbook, limit, shard = (words.get(name, ()) for name in ("playbook", "limit", "shard"))
+        return replace(
+            self,
+            inventory=self.inventory or words.get("inventory", ()),
+            playbook=self.playbook or (Path(playbook[0]) if playbook else None),
+            limit=self.limit or "".join(limit),
+            only=self.only or words.get("only", ()),
+            skip=self.skip or words.get("skip", ()),
+            check_folders=self.check_folders or tuple(map(Path, words.get("checks", ()))),
+            waivers=self.waivers or tuple(map(Path, words.get("waivers", ()))),
+            allow=self.allow or frozenset(words.get("allow", ())),
+            shard=self.shard or ((int(shard[0]), int(shard[1])) if shard else None),
+        )
+
+
+def forks_of(playbook: Playbook, forks: int) -> int:
+    """Hosts at a time: the smallest of what operator, playbook and plays say."""
+    said = [playbook.forks, *(play.forks for play in playbook.plays)]
+    return min(forks, *(each for each in said if each is not None), forks)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that is known before the first host is contacted."""
+
+    inventory: Inventory
+    playbook: Playbook
+    found: tuple[FoundCheck, ...]
+    climb: Climb
+    warnings: tuple[str, ...]
+    granted: tuple[Granted, ...] = ()
+    selected: tuple[str, ...] = ()  # the hosts of all shards
+
+
+def prepare(choice: Choice, *, cwd: Path) -> Prepared:
+    """Read and check everything. Raises ``UsageError``; contacts nothing, writes nothing."""
+    found = discover(choice.check_folders, cwd=cwd)
+    path = choice.playbook or bundled_folder("playbooks") / "default.yaml"
+    playbook = load_playbook(path, found)
+    inventory = choice.recorded or load(choice.inventory, cwd=choice.inventory_from or cwd)
+    selected = _selected(inventory, choice, cwd)
+    hosts = _shard(selected, choice.shard)
+    limited = {host.name for host in hosts}
+    warnings = list(inventory.warnings)
+    plays: list[tuple[Play, frozenset[str]]] = []
+    for play in playbook.plays:
+        names = frozenset(host.name for host in matching(inventory, play.hosts, cwd=cwd)) & limited
+        if not names:
+            warnings.append(
+                f"{play.position}: warning: play {play.name!r} has no host here [empty]"
+            )
+        plays.append((replace(play, checks=_chosen(play.checks, choice)), names))
+    if (choice.only or choice.skip) and not any(play.checks for play, _ in plays):
+        wanted = ", ".join(choice.only) or f"all but {', '.join(choice.skip)}"
+        raise CheckError(f"error: no check of playbook {playbook.name!r} matches {wanted} [checks]")
+    climb = make_climb(
+        hosts, plays, found, lambda check: playbook.not_permitted(check, choice.allow) or ""
+    )
+    warnings.extend(validate(climb, found))
+    _refuse_unknown(playbook, inventory, found)
+    waivers = (
+        *playbook.waivers,
+        *(each for path in choice.waivers for each in load_waivers(path, found)),
+    )
+    granted = tuple(
+        Granted(waiver, frozenset(h.name for h in matching(inventory, waiver.hosts, cwd=cwd)))
+        for waiver in waivers
+    )
+    return Prepared(
+        inventory,
+        playbook,
+        found,
+        climb,
+        tuple(warnings),
+        granted,
+        tuple(host.name for host in selected),
+    )
+
+
+def _selected(inventory: Inventory, choice: Choice, cwd: Path) -> tuple[Host, ...]:
+    hosts = tuple(select(inventory, choice.limit, cwd=cwd)) if choice.limit else inventory.hosts
+    if choice.hosts is None:
+        return hosts
+    missing = set(choice.hosts) - {host.name for host in inventory.hosts}
+    if missing:
+        raise InventoryError(
+            f"{', '.join(inventory.sources)}: error: not in the inventory, but in the run: "
+            f"{fold_hosts(missing)}; leave them out with -l [host]"
+        )
+    by_name = {host.name: host for host in hosts}
+    hosts = tuple(by_name[name] for name in choice.hosts if name in by_name)
+    if not hosts:
+        raise InventoryError("error: of the hosts of the run, none is selected [no-host]")
+    return hosts
+
+
+def _shard(hosts: Sequence[Host], shard: tuple[int, int] | None) -> tuple[Host, ...]:
+    """Every n-th host: the racks of an inventory are spread over all shards."""
+    if shard is None:
+        return tuple(hosts)
+    number, count = shard
+    mine = tuple(hosts[number - 1 :: count])
+    if not mine:
+        raise InventoryError(
+            f"error: shard {number}/{count} has no host: there are only {len(hosts)} [no-host]"
+        )
+    return mine
+
+
+def _refuse_unknown(
+    playbook: Playbook, inventory: Inventory, found: Sequence[FoundCheck]
+) -> None:
+    """Raise ``PlaybookError`` for groups that the inventory does not have, and for retries.
+
+    What only looks is asked in one go, so nothing could be asked again.
+    """
+    problems = []
+    looking = {one.id for one in found if not one.check.effects}
+    for entry in (entry for play in playbook.plays for entry in play.checks):
+        for when in entry.when:
+            for group in (*when.group, *when.not_group):
+                if group not in inventory.groups:
+                    hint = near(group, inventory.groups)
+                    problems.append(f"{when.position}: error: no group {group!r}{hint} [group]")
+        if entry.retries and entry.check in looking:
+            problems.append(
+                f"{entry.position}: error: retries: {entry.check} only looks, and is asked once "
+                "[retries]"
+            )
+    if problems:
+        raise PlaybookError(*dict.fromkeys(problems))
+
+
+def _chosen(entries: Sequence[Entry], choice: Choice) -> tuple[Entry, ...]:
+    return tuple(
+        entry
+        for entry in entries
+        if (not choice.only or any(fnmatch.fnmatchcase(entry.check, each) for each in choice.only))
+        and not any(fnmatch.fnmatchcase(entry.check, each) for each in choice.skip)
+    )
+
+
+def new_run_id(now: datetime) -> str:
+    """UTC start and four random hex digits: sorts by time, can be said aloud."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+def plan_of(prepared: Prepared) -> Plan:
+    """The plan as the record keeps it."""
+    return Plan(
+        hosts=tuple(plan.host.name for plan in prepared.climb.hosts),
+        checks=tuple(
+            PlannedCheck(
+                id=one.id,
+                title=one.check.title,
+                source="bundled" if one.bundled else str(one.path),
+                overrides=str(one.overrides or ""),
+                digest=_digest(one.path),
+            )
+            for one in prepared.climb.checks
+        ),
+        cases={
+            plan.host.name: tuple(each.check.id for each in plan.asked)
+            for plan in prepared.climb.hosts
+        },
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

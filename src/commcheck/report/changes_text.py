@@ -1,0 +1,146 @@
+"""What is different from a baseline, in lines and words that several reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from commcheck.report.changes import KINDS, TROUBLE, Change, Changes, Kind
+from commcheck.report.cleaning import for_console
+from commcheck.report.ranges import fold_hosts
+from commcheck.report.words import Mark, many, shown
+
+if TYPE_CHECKING:
+    from commcheck.report.text import Look
+
+MAX_ROWS: Final = 30
+"""Of each kind of line; the rest is counted, and is in ``results.json``."""
+
+TITLES: Final[Mapping[Kind, str]] = {
+    "newly-failing": "newly failing",
+    "newly-unknown": "newly unknown",
+    "newly-warned": "new warning",
+    "still-failing": "still failing",
+    "still-unknown": "still unknown",
+    "no-longer-judged": "not judged now",
+    "now-waived": "now waived",
+    "fixed": "fixed",
+}
+
+MARKS: Final[Mapping[Kind, tuple[str, str]]] = {
+    # Glyph and tone, as of a verdict.
+    "newly-failing": ("✕", "fail"),
+    "newly-unknown": ("?", "error"),
+    "newly-warned": ("!", "warn"),
+    "fixed": ("✓", "pass"),
+    "no-longer-judged": ("·", "gated"),
+    "now-waived": ("\N{EN DASH}", "skip"),
+    "still-failing": ("✕", "fail"),
+    "still-unknown": ("?", "error"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A change as a report shows it."""
+
+    mark: Mark
+    hosts: tuple[str, ...]
+    check: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """All that a report says of a baseline. ``moved``: check, and what moved there in words."""
+
+    baseline: str
+    summary: str
+    notes: tuple[str, ...]
+    rows: tuple[Row, ...]
+    moved: tuple[tuple[str, str], ...]
+    more: int  # rows and moved values that are not shown
+
+
+def section(changes: Changes, most: int = MAX_ROWS) -> Section:
+    """The worst of each first, at most ``most`` of each."""
+    rows = tuple(_row(change) for change in changes.changes)
+    values = tuple(moved(changes))
+    return Section(
+        changes.baseline,
+        summary(changes),
+        changes.notes,
+        rows[:most],
+        values[:most],
+        len(rows[most:]) + len(values[most:]),
+    )
+
+
+def summary(changes: Changes) -> str:
+    """``1 newly failing, 2 fixed; 380 verdicts compared, of 400 judged now and 390 then``."""
+    parts = [f"{changes.cases(kind):,} {TITLES[kind]}" for kind in KINDS if changes.cases(kind)]
+    if changes.moved:
+        parts.append(f"{many(len(changes.moved), 'value')} moved")
+    words = ", ".join(parts) or "nothing is different"
+    return (
+        f"{words}; {changes.compared:,} verdicts compared, of {changes.judged_now:,} judged now "
+        f"and {changes.judged_before:,} then"
+    )
+
+
+def _row(change: Change) -> Row:
+    more = f" and {many(len(change.checks) - 1, 'more check')}" if len(change.checks) > 1 else ""
+    glyph, tone = MARKS[change.kind]
+    return Row(
+        mark=Mark(glyph, TITLES[change.kind], tone),
+        hosts=change.hosts,
+        check=change.checks[0] + more,
+        reason=_reason(change),
+    )
+
+
+def _reason(change: Change) -> str:
+    if change.kind == "fixed":
+        return f"was: {change.before}"
+    if change.kind == "newly-failing" and change.was in TROUBLE:
+        return f"{change.after} (was {change.was})"
+    if change.kind == "still-failing" and change.since:
+        return f"since {change.since}: {change.after}"
+    return change.after or "it is not in this run"
+
+
+def moved(changes: Changes) -> Iterator[tuple[str, str]]:
+    """Check, and what moved there in words; the limits first, since verdicts rest on them."""
+    for limit in changes.limits:
+        unit = f" {limit.unit}" if limit.unit else ""
+        yield (
+            limit.check,
+            f"limit {limit.name} was {shown(limit.before)}, is {shown(limit.after)}{unit} "
+            f"on {many(len(limit.hosts), 'host')}",
+        )
+    for value in changes.moved:
+        yield (
+            value.check,
+            f"{value.name} was {shown(value.before)}, is {shown(value.after)} on {value.example}"
+            + (f" and moved on {len(value.subjects) - 1:,} more" if value.subjects[1:] else ""),
+        )
+
+
+def lines(changes: Changes, look: Look) -> Iterator[str]:
+    """For a terminal."""
+    width = max(40, look.width)
+    told = section(changes)
+    yield for_console(f"Since {told.baseline}: {told.summary}", 400)
+    yield from (f"  note: {for_console(note, width - 8)}" for note in told.notes)
+    for row in told.rows:
+        who = fold_hosts(row.hosts)
+        if len(who) > 25 and len(row.hosts) > 1:
+            who = f"{len(row.hosts):,} hosts ({row.hosts[0]}, ...)"
+        left = f"{row.mark.word:14} {for_console(who):25} {for_console(row.check):29} "
+        reason = for_console(row.reason, max(30, width - len(left) - 2))
+        yield look.paint(f"  {left}{reason}", row.mark.tone)
+    for check, words in told.moved:
+        yield f"  {'moved':14} {for_console(f'{check}: {words}', width)}"
+    if told.more:
+        yield f"  ... and {told.more:,} more, see results.json"

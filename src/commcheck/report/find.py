@@ -1,0 +1,89 @@
+"""Which run is meant: an id, a unique beginning of one, ``last``, ``last-green``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from commcheck.errors import RunFolderError
+
+EVENTS: Final = "events.ndjson"
+RESULTS: Final = "results.json"
+LATEST: Final = "latest"
+LAST: Final = "last"
+"""What an operator writes for the latest run."""
+
+LAST_GREEN: Final = "last-green"
+"""The latest run that ended by itself with exit code 0."""
+
+_RUN_ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
+
+
+class NotBegun(RunFolderError):
+    """The run was killed before it wrote anything: nobody was asked yet."""
+
+
+def run_ids(base: Path) -> tuple[str, ...]:
+    """The runs in a folder, the oldest first. Raises ``RunFolderError`` where there is none."""
+    try:
+        return tuple(
+            sorted(
+                path.name
+                for path in base.iterdir()
+                if not path.is_symlink() and (path / EVENTS).is_file()
+            )
+        )
+    except OSError as error:
+        raise RunFolderError(f"{base}: no folder of runs: {error.strerror}") from error
+
+
+def find(name: str, base: Path) -> str:
+    """The id of the run in ``base`` that ``name`` means.
+
+    Raises ``RunFolderError`` where there is none, or more than one.
+    """
+    runs = run_ids(base)
+    if name == LAST:
+        return _last(runs, base)
+    if name == LAST_GREEN:
+        for run in reversed(runs):
+            if _is_green(base / run):
+                return run
+        raise RunFolderError(f"no run in {base} ended with exit code 0")
+    matching = [run for run in runs if run == name] or [
+        run for run in runs if name and run.startswith(name)
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        latest = f", the latest is {runs[-1]}" if runs else ""
+        raise RunFolderError(f"no run {name!r} in {base}{latest}")
+    raise RunFolderError(f"{name!r} could be any of {', '.join(matching[:5])}")
+
+
+def _last(runs: Sequence[str], base: Path) -> str:
+    """The newest run, by its link; never an older one in the place of one that left nothing."""
+    latest = base / LATEST
+    linked = latest.readlink().name if latest.is_symlink() else ""
+    newest = linked if linked in runs else runs[-1] if runs else ""
+    begun = sorted(
+        path.name
+        for path in base.iterdir()
+        if _RUN_ID.fullmatch(path.name) and not (path / EVENTS).exists() and path.is_dir()
+    )
+    if begun and begun[-1] > newest:
+        raise NotBegun(f"{base / begun[-1]}: the latest run was killed before it wrote anything")
+    if not newest:
+        raise RunFolderError(f"no run {LAST!r} in {base}")
+    return newest
+
+
+def _is_green(run: Path) -> bool:
+    try:
+        told = json.loads((run / RESULTS).read_bytes())["run"]
+        return bool(told["state"] == "complete" and told["exit_code"] == 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # killed, or of another time: not known to be green

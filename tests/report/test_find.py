@@ -1,0 +1,70 @@
+"""Which run a name means."""
+
+from __future__ import annotations
+
+import fcntl
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commcheck.errors import RunFolderError
+from commcheck.report import events
+from commcheck.report.find import find
+from commcheck.report.folder import RunFolder
+from commcheck.report.record import Record
+from tests.report.runs import healthy, incident
+
+IDS = [f"2026112{day}T150405Z-7f3a" for day in range(4)]
+
+
+def run(base: Path, run_id: str, record: Record) -> RunFolder:
+    record = replace(record, info=replace(record.info, run_id=run_id))
+    folder = RunFolder.create(base, run_id)
+    for event in events.events_of(record):
+        folder.event(event)
+    folder.render(record)
+    return folder
+
+
+def test_the_last_green_run_ended_by_itself_with_exit_code_0(tmp_path: Path) -> None:
+    run(tmp_path, IDS[0], healthy(1))
+    run(tmp_path, IDS[1], incident())
+    run(tmp_path, IDS[2], replace(healthy(1), state="interrupted"))
+    RunFolder.create(tmp_path, IDS[3]).event(events.run_event(healthy(1).info))
+    assert find("last-green", tmp_path) == IDS[0]
+    assert find("last", tmp_path) == IDS[3]
+    (tmp_path / IDS[0] / "results.json").write_text("[]")
+    with pytest.raises(RunFolderError, match=r"no run in .* ended with exit code 0"):
+        find("last-green", tmp_path)
+
+
+def test_an_older_run_never_stands_for_one_that_left_nothing(tmp_path: Path) -> None:
+    run(tmp_path, IDS[0], healthy(1))
+    RunFolder.create(tmp_path, IDS[1])
+    with pytest.raises(RunFolderError, match=f"{IDS[1]}: the latest run was killed before"):
+        find("last", tmp_path)
+    (tmp_path / "latest").unlink()
+    with pytest.raises(RunFolderError, match="killed before"):
+        find("last", tmp_path)
+    run(tmp_path, IDS[2], healthy(1))
+    assert find("last", tmp_path) == IDS[2]
+
+
+def test_a_run_is_written_by_one_process_alone(tmp_path: Path) -> None:
+    folder = run(tmp_path, IDS[0], healthy(1))
+    with (folder.path / "events.ndjson").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(RunFolderError, match="still going on"):
+            RunFolder.open(IDS[0], tmp_path).hold()
+    RunFolder.open(IDS[0], tmp_path).hold()
+
+
+def test_holding_drops_the_half_line_that_a_kill_left(tmp_path: Path) -> None:
+    folder = run(tmp_path, IDS[0], healthy(1))
+    path = folder.path / "events.ndjson"
+    whole = path.read_bytes()
+    path.write_bytes(whole.removesuffix(b"\n"))  # all of an event but its end
+    RunFolder.open(IDS[0], tmp_path).hold()
+    assert path.read_bytes() == whole[: whole.removesuffix(b"\n").rfind(b"\n") + 1]
+    assert RunFolder.open(IDS[0], tmp_path).record().state == "incomplete"
