@@ -162,7 +162,13 @@ CHECK = Check(
     subject=Rail,
     seen=Nothing,
     judge=judge,
-    needs=("physical.rdma-device-count", "physical.nic-link-type", "physical.nic-link-up"),
+    needs=(
+        "physical.rdma-device-count",
+        "physical.nic-link-type",
+        "physical.nic-link-up",
+        # A port without a subnet manager is one fault, and that check says it.
+        "physical.ib-subnet-manager",
+    ),
     causes=(NO_PARTNER, DISABLED, BAD_CABLE, NO_MANAGER, NOT_ACTIVE),
     platforms=frozenset({"gpu-roce", "gpu-ib"}),
 )

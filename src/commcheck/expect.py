@@ -8,7 +8,7 @@ wanted. Values of INI inventories and of ``-e`` come as text, so ``"3"`` is as g
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from commcheck.check import Key
@@ -38,6 +38,16 @@ def one_of(*words: str) -> Callable[[object], str]:
         raise ValueError(f"wanted one of {', '.join(words)}, not {value!r}")
 
     return read
+
+
+def yes_or_no(value: object) -> bool:
+    """A truth value; INI inventories have it as text."""
+    words = {"true": True, "yes": True, "false": False, "no": False}
+    if isinstance(value, str) and value.strip().lower() in words:
+        return words[value.strip().lower()]
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"wanted true or false, not {value!r}")
 
 
 def read_nics(value: object) -> tuple[str, ...]:
@@ -150,11 +160,27 @@ GID_FAMILY: Final = Key(
     meaning="address family of the fabric's RoCE v2 GIDs",
 )
 
+ADAPTIVE_ROUTING: Final = Key(
+    name="commcheck_adaptive_routing",
+    read=yes_or_no,
+    defaults={"": False},
+    source="most fabrics keep the packets of a queue pair in order",
+    meaning="whether the fabric sprays the packets of a queue pair over many paths",
+)
+
 # No default of 8: a host of four GPUs is as healthy. Undeclared, PCI says how many there are.
 GPU_COUNT: Final[Key[int | None]] = Key(
     name="commcheck_gpu_count",
     read=whole(1, 64, "a number of GPUs"),
     meaning="GPUs that the driver should list",
+)
+
+# No default: what the driver calls the default limit is compared with, and says so.
+GPU_POWER_WATTS: Final[Key[int | None]] = Key(
+    name="commcheck_gpu_power_watts",
+    read=whole(50, 3000, "a power limit in watts"),
+    unit="W",
+    meaning="power limit of each GPU; undeclared: the driver's default of that GPU",
 )
 
 NVLINK_LINKS: Final[Key[int | None]] = Key(
@@ -167,4 +193,61 @@ NICS: Final[Key[tuple[str, ...] | None]] = Key(
     name="commcheck_nics",
     read=read_nics,
     meaning="HCAs that carry training traffic; undeclared: those next to an accelerator",
+)
+
+DCBX: Final = Key(
+    name="commcheck_dcbx",
+    read=one_of("os", "firmware", "lldpad"),
+    defaults={"gpu-roce": "os"},
+    source="vendor RoCE guides set PFC on the host by hand",
+    meaning="who sets PFC on the host: static settings (os), the card's firmware, or lldpad",
+)
+
+# No default: NCCL 2.21 and newer picks the index itself, and a job may set it.
+GID_INDEX: Final[Key[int | None]] = Key(
+    name="commcheck_gid_index",
+    read=whole(0, 255, "a GID index"),
+    meaning="NCCL_IB_GID_INDEX of the jobs; undeclared: what /etc/nccl.conf says",
+)
+
+
+def read_pkey(value: object) -> int:
+    """A partition key: ``0xffff`` as text, or a number."""
+    if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,4}", value.strip()):
+        value = int(value, 16)
+    return whole(1, 0xFFFF, "a partition key like 0xffff")(value)
+
+
+PKEY: Final = Key(
+    name="commcheck_pkey",
+    read=read_pkey,
+    defaults={"gpu-ib": 0xFFFF},
+    source="InfiniBand: the default partition, full member",
+    meaning="partition key of the training fabric",
+)
+
+
+def read_leaf(value: object) -> tuple[tuple[str, str], ...]:
+    """Switch of the host or of its rails: a name, a list in rail order, or rail to name.
+
+    Returns (rail, switch) pairs; the rail is an HCA, a netdev, an index, or "" for all.
+    """
+    if isinstance(value, str) and value.strip():
+        return (("", value.strip()),)
+    pairs: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    elif isinstance(value, list | tuple):
+        pairs = list(enumerate(value))
+    if not pairs or not all(isinstance(switch, str) and switch.strip() for _, switch in pairs):
+        raise ValueError(
+            f"wanted a switch, a list of switches in rail order, or rail: switch, not {value!r}"
+        )
+    return tuple((str(rail), str(switch).strip()) for rail, switch in pairs)
+
+
+LEAF: Final[Key[tuple[tuple[str, str], ...] | None]] = Key(
+    name="commcheck_leaf",
+    read=read_leaf,
+    meaning="leaf switch of the host, or of each rail",
 )

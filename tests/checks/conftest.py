@@ -8,8 +8,9 @@ from typing import Protocol
 
 import pytest
 
-from commcheck.check import AnyCheck
+from commcheck.check import AnyCheck, Span, Watched
 from commcheck.collect.base import Frame
+from commcheck.counters import Counters
 from commcheck.judge import judge_host
 from commcheck.model import Finding, Host, Machine, Rail, Result
 from commcheck.plan import Asked, requests
@@ -41,6 +42,46 @@ class Judge(Protocol):
         **variables: object,
     ) -> Finding:
         """The worst finding."""
+
+
+class Watch(Protocol):
+    """Make readings of counters; see ``watched``."""
+
+    def __call__(
+        self,
+        last: Mapping[str, int],
+        added: Mapping[str, int] = ...,
+        *,
+        seconds: float = ...,
+        since: Mapping[str, int] | None = ...,
+        since_s: float = ...,
+    ) -> Watched[Counters]:
+        """Readings that end with ``last``."""
+
+
+@pytest.fixture
+def watched() -> Watch:
+    """Counters as read: ``added`` during the visit, ``since`` since an earlier run of ``since_s``.
+
+    A negative number is a counter that went backwards.
+    """
+
+    def less(last: Mapping[str, int], by: Mapping[str, int]) -> Counters:
+        return Counters({name: value - by.get(name, 0) for name, value in last.items()})
+
+    def make(
+        last: Mapping[str, int],
+        added: Mapping[str, int] = {},
+        *,
+        seconds: float = 10.0,
+        since: Mapping[str, int] | None = None,
+        since_s: float = 7200.0,
+    ) -> Watched[Counters]:
+        end = Counters(last)
+        earlier = None if since is None else Span(less(last, since), end, since_s)
+        return Watched(Span(less(last, added), end, seconds), earlier)
+
+    return make
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Final
 
 from commcheck.check import Command, Output, Reader, require_ok
 from commcheck.errors import ParseError
+from commcheck.formats.nvidia_query import COLUMNS
 
 TOOL: Final = "nvidia-smi-query"
 
@@ -109,7 +110,8 @@ def _number(value: str, text: str, high: int = 999) -> int | None:
 NVIDIA_PCIE: Final = Reader(
     tool=TOOL,
     commands=(
-        Command(("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv"), timeout_s=30.0),
+        # All that any check asks of a GPU, in one call: every start of the tool is slow.
+        Command(("nvidia-smi", f"--query-gpu={','.join(COLUMNS)}", "--format=csv"), timeout_s=30.0),
     ),
     parse=parse,
 )

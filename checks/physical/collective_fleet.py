@@ -1,0 +1,92 @@
+"""A collective over all free hosts at once reaches what the network should carry.
+
+Why: Pairs do not fill the spine. Oversubscription, hashing of flows onto one uplink and congestion
+show only when all send at the same time, as a training job does.
+Reads: one ``all_gather_perf`` over all hosts that passed below. It fills the fabric and hurts jobs
+on other hosts: ``--allow load``, and a window in which that is agreed.
+By hand: ``mpirun -H ...:8 all_gather_perf -b 1G -e 4G -f 2 -g 1`` over all hosts.
+Mend: it names no host by itself: run physical.collective-pairs with ``plan: bisect``, then look at
+uplinks and ECMP with the network team.
+Healthy though odd: above some hundred hosts a few percent less than between two is usual; declare
+``commcheck_expected_busbw: {fleet: 180}`` from a run that you trust.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commcheck.check import Check, launches
+from commcheck.jobs.causes import (
+    BROKEN_RUN,
+    CONGESTION,
+    DIP,
+    FEW_NICS,
+    HALF,
+    LATENCY,
+    LOSS,
+    NO_GPUDIRECT,
+    NO_MPI,
+    NOT_LAUNCHED,
+    NVLINK_DEGRADED,
+    NVLINK_DOWN,
+    NVLS_OFF,
+    SLOW,
+    SLOW_ITERATION,
+    SLOW_RAIL,
+    TCP,
+    UNSTEADY,
+    WRONG_DATA,
+)
+from commcheck.jobs.collective import Limits, collective_job, of_fleet
+from commcheck.jobs.explained import FLEET as FLEET_EXPLAINED
+from commcheck.jobs.job import Search
+from commcheck.jobs.site import Site
+from commcheck.model import Machine, Verdict, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that was launched, and what it brought."""
+
+    search: Search = launches(collective_job("fleet"))
+
+
+def judge(seen: Seen, machine: Machine, _site: Site, _limits: Limits) -> tuple[Verdict, ...]:
+    """What the runs say of one host."""
+    return of_fleet(seen.search, machine.name)
+
+
+CHECK = Check(
+    id="physical.collective-fleet",
+    title=Words("Collective over the fleet", "全体主机集合通信带宽"),
+    subject=Machine,
+    seen=Seen,
+    want=Site,
+    limits=Limits,
+    judge=judge,
+    needs=("physical.collective-node",),
+    causes=(
+        WRONG_DATA,
+        TCP,
+        LOSS,
+        SLOW_RAIL,
+        HALF,
+        FEW_NICS,
+        NO_GPUDIRECT,
+        NVLINK_DOWN,
+        NVLINK_DEGRADED,
+        NVLS_OFF,
+        CONGESTION,
+        SLOW,
+        UNSTEADY,
+        SLOW_ITERATION,
+        DIP,
+        LATENCY,
+        NO_MPI,
+        BROKEN_RUN,
+        NOT_LAUNCHED,
+    ),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
+    effects=frozenset({"load"}),
+    explained_by=FLEET_EXPLAINED,
+)

@@ -1,0 +1,94 @@
+"""A collective inside each host is as fast as its accelerators' links allow.
+
+Why: A GPU that lost an NVLink, an NVSwitch fabric that is half up, or a slot at half width slows
+every job that touches the host, and no cable to another host is to blame.
+Reads: ``all_reduce_perf -g 8`` on every free host at once (``all_reduce_test`` on Ascend), nothing
+crosses the network. It loads the accelerators for some ten seconds: ``--allow load``.
+By hand: ``all_reduce_perf -b 256M -e 8G -f 2 -g 8 -w 5 -n 20``; on eight H100 about 470 GB/s of
+busbw at 8 GiB, without NVLS (four GPUs) about 363.
+Mend: the signature in the reason says where to look: ``nvidia-smi nvlink -s``, the fabric manager,
+``nvidia-smi topo -m``. The check of that name one layer below usually failed, too.
+Healthy though odd: another model than the ones with a published reference is undecidable until
+``commcheck_expected_busbw: {node: 300}`` says what a good host of yours shows. A host on which a
+job runs is skipped, with the process and its owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commcheck.check import Check, launches
+from commcheck.jobs.causes import (
+    BROKEN_RUN,
+    CONGESTION,
+    DIP,
+    FEW_NICS,
+    HALF,
+    LATENCY,
+    LOSS,
+    NO_GPUDIRECT,
+    NO_MPI,
+    NOT_LAUNCHED,
+    NVLINK_DEGRADED,
+    NVLINK_DOWN,
+    NVLS_OFF,
+    SLOW,
+    SLOW_ITERATION,
+    SLOW_RAIL,
+    TCP,
+    UNSTEADY,
+    WRONG_DATA,
+)
+from commcheck.jobs.collective import NodeLimits, collective_job, of_node
+from commcheck.jobs.explained import INSIDE
+from commcheck.jobs.job import Search
+from commcheck.jobs.site import Site
+from commcheck.model import Machine, Verdict, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that was launched, and what it brought."""
+
+    search: Search = launches(collective_job("node"))
+
+
+def judge(seen: Seen, machine: Machine, _site: Site, _limits: NodeLimits) -> tuple[Verdict, ...]:
+    """What the runs say of one host."""
+    return of_node(seen.search, machine.name)
+
+
+CHECK = Check(
+    id="physical.collective-node",
+    title=Words("Collective inside a host", "单机集合通信带宽"),
+    subject=Machine,
+    seen=Seen,
+    want=Site,
+    limits=NodeLimits,
+    judge=judge,
+    needs=("physical.gpu-driver",),
+    causes=(
+        WRONG_DATA,
+        TCP,
+        LOSS,
+        SLOW_RAIL,
+        HALF,
+        FEW_NICS,
+        NO_GPUDIRECT,
+        NVLINK_DOWN,
+        NVLINK_DEGRADED,
+        NVLS_OFF,
+        CONGESTION,
+        SLOW,
+        UNSTEADY,
+        SLOW_ITERATION,
+        DIP,
+        LATENCY,
+        NO_MPI,
+        BROKEN_RUN,
+        NOT_LAUNCHED,
+    ),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
+    effects=frozenset({"load"}),
+    explained_by=INSIDE,
+)

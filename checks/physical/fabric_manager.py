@@ -1,0 +1,178 @@
+"""On NVSwitch systems the fabric manager has done its work.
+
+Why: It trains the NVLinks of the NVSwitches and registers each GPU with the fabric. Without it
+every CUDA program fails at its start (error 802, system not yet initialized), or NVLink is gone.
+Reads: ``nvidia-smi --query-gpu=fabric.state,fabric.status`` (drivers from 535 on, H100 and newer:
+it decides), ``systemctl is-active nvidia-fabricmanager``, ``nv-fabricmanager --version``, the
+NVSwitches in ``/proc/driver/nvidia-nvswitch``. One verdict for each host.
+By hand: ``nvidia-smi -q | grep -A3 Fabric``: Completed, Success; ``systemctl status
+nvidia-fabricmanager``; ``journalctl -u nvidia-fabricmanager``.
+Mend: install the fabric manager of exactly the driver's release and restart it, with no job on the
+host; then reset the GPUs or reboot. On HGX B200 and B300 look at the NVLink subnet manager (nvlsm)
+too.
+Healthy though odd: the unit is stopped where the daemon runs in the driver's container, on the
+NVLink switch trays (GB200 NVL72) or in the hypervisor: where the fabric says Completed and Success
+that is a warning at most, and none where the unit is not installed. Systems without NVSwitch need
+no fabric manager.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from commcheck.check import (
+    Check,
+    Nothing,
+    Unread,
+    failed,
+    not_applicable,
+    passed,
+    tries,
+    undecidable,
+    warned,
+)
+from commcheck.formats.fabric_manager import FABRIC_MANAGER_VERSION, NVSWITCHES
+from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
+from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
+from commcheck.formats.systemctl import FABRIC_MANAGER_UNIT
+from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The fabric's word, the unit's, both releases, and the switches that the driver has."""
+
+    fabric: tuple[FabricGpu, ...] | Unread = tries(NVIDIA_FABRIC)
+    unit: str | Unread = tries(FABRIC_MANAGER_UNIT)
+    version: str | Unread = tries(FABRIC_MANAGER_VERSION)
+    driver: NvidiaVersion | Unread = tries(NVIDIA_VERSION)
+    switches: tuple[str, ...] | Unread = tries(NVSWITCHES)
+
+
+DONE: Final = "Completed"
+SUCCESS: Final = "Success"
+
+LOOK = Remedy(
+    command="journalctl -u nvidia-fabricmanager -b",
+    effect=Words(
+        "Shows why it does not run: mostly another release than the driver, or an NVSwitch fault.",
+        "查看未运行的原因：多为版本与驱动不符，或 NVSwitch 故障。",
+    ),
+    precondition=Words("None, it only reads.", "无，只读。"),
+)
+RESTART = Remedy(
+    command="systemctl restart nvidia-fabricmanager",
+    effect=Words(
+        "Trains the NVLinks anew: kills every job on the host. Afterwards nvidia-smi -r, or a "
+        "reboot.",
+        "重新训练 NVLink：会中断主机上的所有作业。之后执行 nvidia-smi -r 或重启。",
+    ),
+    precondition=Words(
+        "The host is drained and the scheduler knows; the installed release is the driver's.",
+        "主机已排空并通知调度器；已安装版本与驱动一致。",
+    ),
+)
+
+NOT_RUNNING = Cause(
+    slug="fabric-manager-not-running",
+    title=Words("Fabric manager is not running", "fabric manager 未运行"),
+    meaning=Words(
+        "The host has NVSwitches and nothing that sets them up: CUDA programs fail at their start.",
+        "主机带 NVSwitch 但无人初始化：CUDA 程序在启动时失败。",
+    ),
+    remedies=(LOOK, RESTART),
+)
+NOT_DONE = Cause(
+    slug="nvlink-fabric-not-ready",
+    title=Words("NVLink fabric is not ready", "NVLink 网络未就绪"),
+    meaning=Words(
+        "GPUs are not registered with the NVLink fabric, or with an error: jobs cannot use NVLink.",
+        "GPU 未注册到 NVLink 网络，或注册出错：作业无法使用 NVLink。",
+    ),
+    remedies=(LOOK, RESTART),
+)
+STOPPED = Cause(
+    slug="fabric-manager-stopped",
+    title=Words("Fabric manager has stopped", "fabric manager 已停止"),
+    meaning=Words(
+        "The fabric was set up and its manager has failed since: a fault of NVLink is not handled "
+        "any more.",
+        "网络已初始化但管理进程已失败：之后的 NVLink 故障将无人处理。",
+    ),
+    remedies=(LOOK, RESTART),
+)
+OTHER_RELEASE = Cause(
+    slug="fabric-manager-version",
+    title=Words("Fabric manager is of another release", "fabric manager 与驱动版本不一致"),
+    meaning=Words(
+        "It must be the driver's release: the next start of it will be refused.",
+        "必须与驱动版本一致：下次启动会被拒绝。",
+    ),
+    remedies=(LOOK, RESTART),
+)
+
+
+def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
+    """The fabric's own word decides; where it says nothing, the unit does."""
+    unit = "unread" if isinstance(seen.unit, Unread) else seen.unit
+    states = () if isinstance(seen.fabric, Unread) else seen.fabric
+    told = [gpu for gpu in states if gpu.state is not None]
+    measured: dict[str, object] = {
+        "fabric": {f"gpu{gpu.index}": f"{gpu.state} {gpu.status or ''}".strip() for gpu in told},
+        "fabric_manager": unit,
+    }
+    if not told:
+        return _by_unit(seen, unit, machine, measured)
+    wrong = [gpu for gpu in told if gpu.state != DONE or gpu.status not in (SUCCESS, None)]
+    if wrong:
+        named = ", ".join(f"gpu{g.index} {g.state}, {g.status or 'no status'}" for g in wrong)
+        reason = f"NVLink fabric: {named}; want {DONE}, {SUCCESS}; fabric manager {unit}"
+        return failed(NOT_DONE, reason, measured=measured)
+    if untold := [gpu for gpu in told if gpu.status is None]:
+        named = ", ".join(f"gpu{gpu.index}" for gpu in untold)
+        return undecidable(f"NVLink fabric is completed, but not how it ended on {named}")
+    reason = f"NVLink fabric completed on {len(told)} GPUs"
+    if unit == "failed":
+        return warned(STOPPED, f"{reason}, but the unit failed since", measured=measured)
+    return _by_release(seen, unit, f"{reason}, fabric manager {unit}", measured)
+
+
+def _by_unit(seen: Seen, unit: str, machine: Machine, measured: dict[str, object]) -> Verdict:
+    """Where the driver tells nothing of a fabric: A100, older drivers, hosts without NVSwitch."""
+    switches = () if isinstance(seen.switches, Unread) else seen.switches
+    if unit == "active":
+        return _by_release(seen, unit, "the fabric manager runs", measured)
+    if not switches:
+        if unit == "unread" and isinstance(seen.switches, Unread):
+            return undecidable("neither the fabric nor the unit nor the NVSwitches could be read")
+        return not_applicable("the driver has no NVSwitch on this host, and tells of no fabric")
+    if machine.virtual != "none" or isinstance(seen.unit, Unread):
+        return undecidable(
+            f"{len(switches)} NVSwitches, and who manages them cannot be seen from here",
+            turn_on="read it where the fabric manager runs",
+        )
+    reason = f"{len(switches)} NVSwitches and the fabric manager is {unit}, want it active"
+    return failed(NOT_RUNNING, reason, measured=measured)
+
+
+def _by_release(seen: Seen, unit: str, reason: str, measured: dict[str, object]) -> Verdict:
+    """A manager that runs is of the driver's release."""
+    if isinstance(seen.version, Unread) or isinstance(seen.driver, Unread):
+        return passed(reason, measured=measured)
+    if unit == "active" and seen.version != seen.driver.version:
+        reason = f"fabric manager {seen.version}, driver {seen.driver.version}: want them equal"
+        return warned(OTHER_RELEASE, reason, measured=measured)
+    return passed(reason, measured=measured)
+
+
+CHECK = Check(
+    id="physical.fabric-manager",
+    title=Words("Fabric manager and NVLink fabric", "fabric manager 与 NVLink 网络"),
+    subject=Machine,
+    seen=Seen,
+    judge=judge,
+    needs=("physical.gpu-driver",),
+    causes=(NOT_RUNNING, NOT_DONE, STOPPED, OTHER_RELEASE),
+    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+)

@@ -1,0 +1,117 @@
+"""``ethtool -m DEV``: the optical module or cable, by its own sensors (reads an EEPROM; root).
+
+CMIS (OSFP, QSFP-DD) and SFF-8636 (QSFP28) modules print other keys, so lines are read by key.
+Copper has no power readings. ethtool 6.1 shows the flags of a CMIS lane one lane too late, so
+they are kept by name and are a hint beside the powers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from commcheck.check import Command, Output, Reader
+from commcheck.errors import CommandFailed, ParseError
+from commcheck.formats.lines import only, whole_lines
+from commcheck.model import Rail
+
+TOOL: Final = "ethtool-module"
+
+_LINE: Final = re.compile(r"\t(\S.*?) *: (.*)")
+_POWER: Final = re.compile(
+    r"(Rcvr signal avg optical power|Receiver signal OMA|Receiver signal average optical power"
+    r"|Transmit avg optical power) ?\(Channel (\d{1,2})\)"
+)
+_DBM: Final = re.compile(r"\d+\.\d+ mW / (-inf|-?\d+\.\d+) dBm")
+_FLAG: Final = re.compile(
+    r"(.*?(?:high|low) (?:alarm|warning))(?: +\(C(?:hannel|han) (\d{1,2})\))?"
+)
+_TEMPERATURE: Final = re.compile(r"(-?\d+\.\d+) degrees C / -?\d+\.\d+ degrees F")
+_CODED: Final = re.compile(r"0x[0-9a-f]{2} \((.*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class EthtoolModule:
+    """A module. Powers by lane (from 1) in dBm, ``-inf`` is no light at all.
+
+    ``flags``: alarms and warnings that are on, with the lane where one is told, else 0.
+    """
+
+    identifier: str  # "OSFP 8X Pluggable Transceiver"
+    vendor: str | None
+    part_number: str | None
+    state: str | None  # "ModuleReady", of CMIS only
+    fault: str | None
+    temperature_c: float | None
+    temperature_warning_c: float | None
+    rx_low_alarm_dbm: float | None
+    rx_dbm: tuple[tuple[int, float], ...]
+    tx_dbm: tuple[tuple[int, float], ...]
+    flags: tuple[tuple[str, int], ...]
+
+
+def parse(output: Output) -> EthtoolModule | None:
+    """The module; None where the cage is empty or silent, or the driver has no way to ask it."""
+    text = output.text
+    if output.rc != 0:
+        both = f"{text}{output.stderr}"
+        if re.search("Invalid argument|Input/output error|Operation not supported", both):
+            return None
+        raise CommandFailed(f"ethtool -m failed with exit code {output.rc}: {output.complaint}")
+    values: list[tuple[str, str]] = []
+    for line in whole_lines(text, TOOL):
+        if line.strip():
+            match = only(_LINE, line, text, TOOL)
+            values.append((match[1], match[2]))
+    return _module(values, text)
+
+
+def _module(values: list[tuple[str, str]], text: str) -> EthtoolModule:
+    singles = dict(values)
+    if "Identifier" not in singles or len(singles) != len({*values}):
+        raise ParseError(TOOL, text, "'Identifier', and every line once")
+    powers: dict[str, dict[int, float]] = {"rx": {}, "tx": {}}
+    flags = []
+    for key, value in values:
+        if power := _POWER.fullmatch(key):
+            side = "tx" if power[1].startswith("Transmit") else "rx"
+            powers[side][int(power[2])] = float(only(_DBM, value, text, TOOL)[1])
+        elif (flag := _FLAG.fullmatch(key)) and only("On|Off", value, text, TOOL)[0] == "On":
+            flags.append((" ".join(flag[1].lower().split()), int(flag[2] or 0)))
+    lanes = sorted(powers["rx"])
+    if powers["tx"] and lanes != sorted(powers["tx"]):
+        raise ParseError(TOOL, text, "received and sent power of every lane")
+    return EthtoolModule(
+        identifier=only(_CODED, singles["Identifier"], text, TOOL)[1],
+        vendor=singles.get("Vendor name"),
+        part_number=singles.get("Vendor PN"),
+        state=_coded(singles, "Module State", text),
+        fault=_coded(singles, "Module Fault Cause", text),
+        temperature_c=_degrees(singles, "Module temperature", text),
+        temperature_warning_c=_degrees(singles, "Module temperature high warning threshold", text),
+        rx_low_alarm_dbm=_dbm(singles, "Laser rx power low alarm threshold", text),
+        rx_dbm=tuple(sorted(powers["rx"].items())),
+        tx_dbm=tuple(sorted(powers["tx"].items())),
+        flags=tuple(flags),
+    )
+
+
+def _coded(singles: dict[str, str], key: str, text: str) -> str | None:
+    return only(_CODED, singles[key], text, TOOL)[1] if key in singles else None
+
+
+def _degrees(singles: dict[str, str], key: str, text: str) -> float | None:
+    return float(only(_TEMPERATURE, singles[key], text, TOOL)[1]) if key in singles else None
+
+
+def _dbm(singles: dict[str, str], key: str, text: str) -> float | None:
+    return float(only(_DBM, singles[key], text, TOOL)[1]) if key in singles else None
+
+
+ETHTOOL_MODULE: Final = Reader(
+    tool=TOOL,
+    commands=(Command(("ethtool", "-m", "{netdev}"), root=True),),
+    parse=parse,
+    per=Rail,
+)

@@ -1,0 +1,64 @@
+"""``mlxconfig -d PCI q``: settings in the card's firmware, as they will be after the next boot."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from commcheck.check import Command, Output, Reader
+from commcheck.errors import CommandFailed, ParseError
+from commcheck.formats.lines import once, only, whole_lines
+from commcheck.model import Rail
+
+TOOL: Final = "mlxconfig"
+
+_HEAD: Final = re.compile(r"(Device type|Name|Description|Device):\s+(\S.*?)\s*")
+_ROW: Final = re.compile(r"\s{4,}\*?\s*([A-Z][A-Z0-9_]+(?:\[\d+(?:\.\.\d+)?\])?)\s+(\S.*?)\s*")
+_VALUE: Final = re.compile(r"[\w.-]+(?:\(\d+\))?|Array\[[\d.]+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Mlxconfig:
+    """One card. ``settings``: name to the tool's own text, ``ETH(2)``, ``128``."""
+
+    device: str
+    device_type: str
+    settings: tuple[tuple[str, str], ...]
+
+    def value(self, name: str) -> str | None:
+        """A setting's word, without its number: ``ETH``; None where the card has none."""
+        text = dict(self.settings).get(name)
+        return None if text is None else text.partition("(")[0]
+
+
+def parse(output: Output) -> Mlxconfig:
+    """The settings; raises ``CommandFailed`` with the tool's own words for its errors."""
+    text = output.text
+    both = f"{text}\n{output.stderr}"
+    if (error := re.search(r"^-E- .*$", both, re.MULTILINE)) is not None:
+        raise CommandFailed(f"mlxconfig says {error[0][4:160]}")
+    if output.rc != 0:
+        raise CommandFailed(f"mlxconfig failed with exit code {output.rc}: {output.complaint}")
+    head: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    begun = False
+    for line in whole_lines(text, TOOL):
+        if match := _HEAD.fullmatch(line):
+            once(head, match[1], match[2], text, TOOL)
+        elif line.startswith("Configurations:"):
+            begun = True
+        elif begun and line.strip():
+            row = only(_ROW, line, text, TOOL)
+            once(settings, row[1], only(_VALUE, row[2], text, TOOL)[0], text, TOOL)
+    if not settings or not {"Device", "Device type"} <= head.keys():
+        raise ParseError(TOOL, text, "one device and its settings")
+    return Mlxconfig(head["Device"], head["Device type"], tuple(settings.items()))
+
+
+MLXCONFIG: Final = Reader(
+    tool=TOOL,
+    commands=(Command((TOOL, "-d", "{pci}", "q"), timeout_s=20, root=True),),
+    parse=parse,
+    per=Rail,
+)

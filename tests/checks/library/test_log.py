@@ -1,0 +1,452 @@
+# ruff: noqa: E501 - a line of a log is not broken
+"""library.log: every rule where something is wrong, where nothing is, and where it cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from checks.library.log import CHECK
+from commcheck.check import Unread
+from commcheck.model import Cause, Kind, Machine, Origin, Status, Wanted
+from commcheck.nccl.causes import (
+    CHANNELS_DIFFER,
+    CONNECT_FAILED,
+    CROSS_RAIL,
+    DRIVER_OLD,
+    GDR_OFF,
+    INIT_STUCK,
+    LINK_TYPE,
+    MIXED_NETWORKS,
+    NIC_LIST,
+    NO_DEVICE,
+    P2P_REFUSED,
+    PLUGIN_MISSING,
+    RANKS_MISSING,
+    SAME_HOST_NET,
+    SAME_HOST_SHM,
+    SOCKET_FALLBACK,
+    UNEVEN_RAILS,
+    VERSIONS,
+    WORLD_SIZE,
+    WRONG_INTERFACE,
+    ZIGZAG,
+)
+from commcheck.nccl.causes_diag import (
+    DIAG_GPU,
+    DIAG_NIC,
+    DIAG_P2P,
+    DIAG_PCI,
+)
+from commcheck.nccl.causes_errors import (
+    ASYNC_EVENT,
+    COMPLETION,
+    CUDA,
+    DESYNC,
+    DUPLICATE_GPU,
+    FORCED,
+    MEMLOCK,
+    MISMATCH,
+    MNNVL,
+    NODES,
+    NVLS,
+    QP_SETUP,
+    RETRY_EXCEEDED,
+    SHM,
+    SLOW_INIT,
+    TIMEOUT,
+    TOPOLOGY_FILE,
+)
+from commcheck.nccl.causes_hccl import (
+    HCCL_CODE,
+    HCCL_DESYNC,
+    HCCL_HEARTBEAT,
+    HCCL_LATE,
+    HCCL_LINK,
+    HCCL_MISSING,
+    HCCL_NO_RDMA,
+    HCCL_TLS,
+)
+from commcheck.nccl.host_log import HostLog
+from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
+from tests.nccl.made import job, judged, ranks
+
+EMPTY = "step 1 loss 2.0\n"
+GOOD = job()
+R0, R1, R2, R3 = ranks()
+BANNER = "NCCL version 2.21.5+cuda12.4\n"
+ROCE = {"platform": "gpu-roce"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A rule's three cases. ``given`` are inventory variables for all of them."""
+
+    rule: str
+    cause: Cause
+    wrong: str
+    right: str = GOOD
+    unknown: str = EMPTY
+    status: Status = Status.FAIL
+    given: Mapping[str, object] = field(default_factory=dict)
+    told_as: str = ""  # where the finding's number differs from the rule's
+
+
+def late_init(total: str) -> str:
+    return GOOD.replace("rank 3 nranks 4 total 1.20", f"rank 3 nranks 4 total {total}")
+
+
+def without(text: str, *words: str) -> str:
+    """The log without lines that hold any of the words."""
+    return "".join(
+        line for line in text.splitlines(keepends=True) if not any(w in line for w in words)
+    )
+
+
+COMPLETED = (
+    "NET/IB: Got completion from peer 192.0.2.12<44210> with status=IBV_WC_X({}) "
+    "opcode=IBV_WC_SEND(0) vendor_err=129 localGid ::ffff:198.51.100.11 "
+    "remoteGids::ffff:198.51.100.12 hca mlx5_0"
+)
+TIMED = (
+    "[rank{0}]:[E0411 13:07:50 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum={1}, OpType={2}, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600010 milliseconds before timing out.\n"
+)
+WORK = (
+    "[rank{0}]:[E0411 13:07:50 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {0}] "
+    "Exception (either an error or timeout) detected by watchdog at work: {1}, last enqueued NCCL "
+    "work: {1}, last completed NCCL work: {2}.\n"
+)
+ZIGZAG_JOB = job([R0, R2, R1, R3])
+HCCL = "[{}] HCCL({},python):2025-11-20-12:0{}:00.000.000 [a.cc:1] [7]{}\n"
+HCCL_GOOD = HCCL.format("ERROR", 1, 1, "something else entirely")
+KEY = HCCL.format("INFO", 1, 0, "[Communicator Key Info]identifier[a] rankSize[4] serverNum[2]")
+
+
+def hccl_error(text: str, pid: int = 1, minute: int = 1) -> str:
+    return HCCL.format("ERROR", pid, minute, text)
+
+
+def link(source: int, target: int, *, rdma: int = 1, server: str = "192.0.2.32") -> str:
+    return hccl_error(
+        f"Transport init error! createLink para:rank[{source}]-localUserrank[{source}]-localIpAddr"
+        f"[192.0.2.31/{source}], remoteRank[{target}]-remoteUserrank[{target}]-remoteIpAddr"
+        f"[{server}/{target}], machineType[1], linkMode[1], isUsedRdma[{rdma}], tag[AllReduce_x]",
+        pid=10 + source,
+    )
+
+
+def tls(state: str, pid: int) -> str:
+    return hccl_error(
+        f"|  1(3)  |  16666  |  1(1)  |  0  |  client  | time out |   {state}  | LinkInfo", pid
+    )
+
+
+def failed_task(operator: str, pid: int) -> str:
+    return hccl_error(
+        f"Task run failed, base information is streamID:[2], taskID[21], tag[{operator}_group1]",
+        pid,
+    )
+
+
+def diag(*lines: str, end: str = "NCCL diagnostics completed in 5.0 ms across 4 ranks") -> str:
+    kind = "RAS" if "RAS" in end else "NCCL"
+    texts = [f"=== {kind} Diagnostics ===", *lines, *([end] if end else [])]
+    return "".join(f"n1:100 NCCL DIAG {text}\n" for text in texts)
+
+
+RAS_END = "RAS diagnostics completed in 41.7 ms across 4 RAS peers"
+CUT_RAS = "n1:100 NCCL DIAG === RAS Diagnostics ===\nn1:100 NCCL DIAG [OK] {}\n"
+BANDWIDTH = (
+    "[OK] net bw: {}/391.5/398.2 Gbit/s min/median/max same-nic bw (across 4 ranks) in comm 0x7"
+)
+PAIR = (
+    "[INFO] p2p: write mismatch srcRank=0 srcCudaDev=0 srcNvmlDev=0 dstRank=1 dstCudaDev=1 "
+    "dstNvmlDev=1 path=NVL handle=CUMEM_POSIX_FD expected=0x1 got=0x0; check"
+)
+LINKED = (
+    "[INFO] net bw: mode=same server_rank=1 server_host=n2 server_device=mlx5_3 client_rank=0 "
+    "client_host=n1 client_device=mlx5_3 {} in comm 0x7"
+)
+
+ROWS = [
+    Row("LOG-001", SOCKET_FALLBACK, job(network="Socket", nics=0), given=ROCE,
+        unknown=without(GOOD, "Using network")),
+    Row("LOG-002", NO_DEVICE, without(GOOD, "n2:100:160 [0] NCCL INFO NET/IB", "n2:101:161 [1] NCCL INFO NET/IB")
+        + R2.info("NET/IB : No device found.") + R3.info("NET/IB : No device found."), given=ROCE,
+        unknown=BANNER),
+    Row("LOG-003", NO_DEVICE, GOOD + R0.warn("NET/IB : Unable to open device mlx5_3")),
+    Row("LOG-004", PLUGIN_MISSING, GOOD, right=job(network="Libfabric"),
+        given={"nccl_network": "Libfabric"}, unknown=without(GOOD, "Using network")),
+    Row("LOG-006", MIXED_NETWORKS,
+        GOOD.replace("n2:101:161 [1] NCCL INFO Using network IB", "n2:101:161 [1] NCCL INFO Using network Socket"),
+        unknown=without(GOOD, "Using network")),
+    Row("LOG-007", NIC_LIST, job(nics=1), given={"nics": ["mlx5_0", "mlx5_1"]},
+        unknown=without(GOOD, "NET/IB : Using")),
+    Row("LOG-008", LINK_TYPE, job(link="IB"), given=ROCE, unknown=without(GOOD, "NET/IB : Using")),
+    Row("LOG-009", WRONG_INTERFACE, job(oob="docker0:172.17.0.1", complete=False),
+        unknown=without(GOOD, "Bootstrap", "NET/IB : Using")),
+    Row("LOG-010", WRONG_INTERFACE, R0.warn("Bootstrap : no socket interface found")),
+    Row("LOG-011", CONNECT_FAILED,
+        GOOD + R0.warn("socketStartConnect: Connect to 192.0.2.9<4444> failed : Connection refused")),
+    Row("LOG-013", RANKS_MISSING, job(skip=[3], complete=False),
+        unknown=job(skip=[3])),
+    Row("LOG-014", INIT_STUCK, without(GOOD, "rank 3 nranks 4 cudaDev 1 nvmlDev 1 busId 28000 commId 0x5f3a9c0d7b21e464 - Init COMPLETE"),
+        unknown=without(job(skip=[1, 2, 3]), "Init COMPLETE")),
+    Row("LOG-015", WORLD_SIZE,
+        GOOD + R0.warn("Bootstrap Root : mismatch in rank count from procs 4 : 8", "bootstrap.cc:1")),
+    Row("LOG-016", VERSIONS, GOOD.replace("n2:101:161 [1] NCCL INFO NCCL version 2.27.7", "n2:101:161 [1] NCCL INFO NCCL version 2.26.2"),
+        unknown=without(GOOD, "NCCL version")),
+    Row("LOG-017", DRIVER_OLD, job(driver=11080), unknown=without(GOOD, "cudaDriverVersion")),
+    Row("LOG-018", SAME_HOST_NET, GOOD.replace("0[0] -> 1[1] via P2P/CUMEM", "0[0] -> 1[1] [send] via NET/IB/0/GDRDMA"),
+        given={"nvlink_links": 18}, unknown=job(connect=False)),
+    Row("LOG-019", SAME_HOST_SHM, GOOD.replace("P2P/CUMEM", "SHM/direct/direct"), given={"nvlink_links": 18},
+        unknown=job(connect=False)),
+    Row("LOG-020", P2P_REFUSED, GOOD.replace("P2P/CUMEM", "P2P/indirect/3[3]"), status=Status.WARN,
+        given={"nvlink_links": 18}, unknown=job(connect=False)),
+    Row("LOG-021", P2P_REFUSED, GOOD + R0.warn("P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the case")),
+    Row("LOG-022", P2P_REFUSED, GOOD + R0.info("P2P is disabled between connected GPUs 0 and 1. You can repress this message"),
+        given={"nvlink_links": 18}, unknown=BANNER),
+    Row("LOG-023", ZIGZAG, ZIGZAG_JOB, unknown=job(connect=False).replace("Channel 00/02 : 0 1 2 3", "x").replace("Channel 01/02 : 0 1 2 3", "x")),
+    Row("LOG-024", UNEVEN_RAILS, GOOD.replace("via NET/IB/1", "via NET/IB/0"), given={"nics": ["mlx5_0", "mlx5_1"]},
+        unknown=job(connect=False)),
+    Row("LOG-025", GDR_OFF, job(gdr=False), given=ROCE, unknown=job(connect=False)),
+    Row("LOG-026", GDR_OFF, "".join(line.replace("/GDRDMA", "") if line.startswith("n2") else line for line in GOOD.splitlines(True)),
+        unknown=job(connect=False)),
+    Row("LOG-027", GDR_OFF, GOOD + R0.info("GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 9 > 5)"),
+        right=GOOD + R0.info("GPU Direct RDMA Enabled for GPU 0 / HCA 0 (distance 4 <= 5), read 1"), unknown=GOOD),
+    Row("LOG-028", GDR_OFF, GOOD + R1.info("NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'"), given=ROCE,
+        right=GOOD + R1.info("NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'"), unknown=GOOD),
+    Row("LOG-029", GDR_OFF, job(gdr=False), given=ROCE, unknown=without(GOOD, "Connected all")),
+    Row("LOG-030", CROSS_RAIL, GOOD.replace("[receive] via NET/IB/1", "[receive] via NET/IB/0"), given={"rail_only": True},
+        unknown=job(connect=False)),
+    Row("LOG-031", CHANNELS_DIFFER, GOOD.replace("n2:101:161 [1] NCCL INFO 2 coll", "n2:101:161 [1] NCCL INFO 4 coll"),
+        unknown=without(GOOD, "coll channels")),
+    Row("LOG-032", RETRY_EXCEEDED, GOOD + R0.warn(COMPLETED.format(12)), told_as="LOG-032/033",
+        unknown=GOOD + R0.warn(COMPLETED.format(5))),
+    Row("LOG-035", COMPLETION, GOOD + R0.warn(COMPLETED.format(10))),
+    Row("LOG-036", QP_SETUP, GOOD + R0.warn("Call to ibv_modify_qp failed with error No route to host")),
+    Row("LOG-037", MEMLOCK, GOOD + R0.warn("Call to ibv_reg_mr failed with error Cannot allocate memory")),
+    Row("LOG-038", ASYNC_EVENT, GOOD + R0.warn("NET/IB : mlx5_0:1 Got async event : port error")),
+    Row("LOG-039", SHM, GOOD + R0.warn("Error: failed to extend /dev/shm/nccl-abcdef to 33030528 bytes, error: No space left on device (28)")),
+    Row("LOG-040", DUPLICATE_GPU, GOOD + R0.warn("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 18000")),
+    Row("LOG-041", CUDA, GOOD + R0.warn("Cuda failure 2 'out of memory'")),
+    Row("LOG-042", MISMATCH, GOOD + R0.warn("Message truncated : received 1024 bytes instead of 256")),
+    Row("LOG-043", NVLS, GOOD + R0.warn("Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 1 'invalid argument'"),
+        right=GOOD + R0.info("NVLS multicast support is available on dev 0")),
+    Row("LOG-044", TOPOLOGY_FILE, GOOD + R0.warn("Could not open XML topology file /x.xml : No such file or directory")),
+    Row("LOG-045", MNNVL, GOOD + R0.warn("MNNVL (cliqueSize 4) is available but not working on this system. Check the IMEX")),
+    Row("LOG-046", NODES, job(nodes=4), unknown=without(GOOD, "nNodes")),
+    Row("LOG-047", SLOW_INIT, late_init("75.00"), status=Status.WARN, unknown=without(GOOD, "Init timings")),
+    Row("LOG-048", TIMEOUT, GOOD + TIMED.format(0, 7, "ALLREDUCE") + WORK.format(0, 9, 6) + WORK.format(3, 6, 6),
+        right=GOOD + WORK.format(0, 9, 9)),
+    Row("LOG-049", DESYNC, GOOD + TIMED.format(0, 7, "ALLREDUCE") + TIMED.format(1, 7, "ALLGATHER"),
+        right=GOOD + TIMED.format(0, 7, "ALLREDUCE") + TIMED.format(1, 7, "ALLREDUCE")),
+    Row("LOG-050", FORCED, GOOD + R0.info("NCCL_ALGO set by environment to Ring"), status=Status.WARN,
+        unknown=without(GOOD, "set by environment")),
+    Row("HLOG-001", HCCL_CODE, "EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n", right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-002", HCCL_MISSING, hccl_error('fault_info["Failed to connect agent[1,3,]"]'), right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-003", HCCL_LINK, link(0, 2) + link(1, 3) + link(2, 3), right=HCCL_GOOD, unknown=link(0, 1) + link(1, 0)),
+    Row("HLOG-004", HCCL_NO_RDMA, link(0, 2, rdma=0), right=link(0, 2), unknown=KEY, status=Status.WARN),
+    Row("HLOG-005", HCCL_HEARTBEAT, hccl_error("[HeartbeatAbnormal]local rank [192.0.2.1/0]: crimer rank [192.0.2.2/3] status[LOST] by informer rank [192.0.2.3/0]"),
+        right=HCCL_GOOD, unknown="EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n"),
+    Row("HLOG-006", HCCL_LATE, HCCL.format("INFO", 1, 0, "[HCCL_ENV] HCCL_CONNECT_TIMEOUT set by environment to [120]s")
+        + hccl_error("a", 1, 1) + hccl_error("b", 2, 9),
+        right=HCCL.format("INFO", 1, 0, "[HCCL_ENV] HCCL_CONNECT_TIMEOUT set by environment to [120]s")
+        + hccl_error("a", 1, 1) + hccl_error("b", 2, 2),
+        unknown=hccl_error("a", 1, 1) + hccl_error("b", 2, 9)),
+    Row("HLOG-007", HCCL_TLS, tls("ENABLE", 1) + tls("DISABLE", 2), right=tls("DISABLE", 1) + tls("DISABLE", 2), unknown=HCCL_GOOD),
+    Row("HLOG-008", HCCL_DESYNC, failed_task("AllReduce", 1) + failed_task("AllGather", 2),
+        right=failed_task("AllReduce", 1) + failed_task("AllReduce", 2), unknown=KEY),
+    Row("DIAG-003", DIAG_P2P, diag(PAIR), right=diag("[OK] p2p: all 12 directed GPU P2P edges verified"), unknown=diag(end="")),
+    Row("DIAG-004", DIAG_NIC, diag(BANDWIDTH.format(121.4)), right=diag(BANDWIDTH.format(376.1)), given={"line_rate_gbits": 400}),
+    Row("DIAG-005", DIAG_NIC, diag("[INFO] net bw: cross-nic rank 1 (n2): 121.4 Gbit/s, >30% off median 391.5 Gbit/s in comm 0x7"),
+        right=diag(BANDWIDTH.format(376.1)), unknown=diag(BANDWIDTH.format(376.1), end="")),
+    Row("DIAG-006", DIAG_NIC, diag(BANDWIDTH.format(376.1), LINKED.format("tool run timed out")), right=diag(BANDWIDTH.format(376.1)),
+        unknown=diag(LINKED.format("tool missing"))),
+    Row("DIAG-008", DIAG_GPU, diag("[INFO] GPU inventory: model mismatch across 4 ranks, rank(s) {3} differ from rank 0 (H100)", end=RAS_END),
+        right=diag("[OK] GPU inventory: 2x H100 per node consistent across 4 ranks", end=RAS_END), unknown=CUT_RAS.format("GPU inventory: ok")),
+    Row("DIAG-009", DIAG_GPU, diag("[INFO] ECC: uncorrected volatile errors on rank(s) {3} (worst=2)", end=RAS_END),
+        right=diag("[OK] ECC: no uncorrected volatile errors", end=RAS_END), unknown=CUT_RAS.format("ECC: no uncorrected")),
+    Row("DIAG-010", DIAG_GPU, diag("[INFO] NVLink: inactive link(s) on rank(s) {3}", end=RAS_END),
+        right=diag("[OK] NVLink: found 18 link(s) per device, all active", end=RAS_END), unknown=CUT_RAS.format("NVLink: found 18")),
+    Row("DIAG-012", DIAG_GPU, diag("[INFO] Xid 94 detected 1 time on host n2. Restart the affected application.", end=RAS_END), status=Status.WARN,
+        right=diag("[OK] Xid/SXid: no events requiring immediate attention across 2 hosts", end=RAS_END),
+        unknown=CUT_RAS.format("Xid/SXid: no events")),
+    Row("DIAG-013", DIAG_PCI, diag("[INFO] rdma_topo check: reported an issue on n1", end=RAS_END), status=Status.WARN,
+        right=diag("[OK] rdma_topo check: passed on 4/4 ranks", end=RAS_END), unknown=CUT_RAS.format("rdma_topo check: passed")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+def test_wrong(row: Row) -> None:
+    judgement = judged(row.wrong, **row.given)
+    ruling = judgement.rulings[row.rule]
+    assert ruling.state == "wrong", ruling
+    found = ruling.found[0]
+    assert (found.cause, found.status, found.rule) == (
+        row.cause,
+        row.status,
+        row.told_as or row.rule,
+    )
+    assert found.evidence
+    assert any(verdict.rule == found.rule for verdict in judgement.verdicts)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+def test_right(row: Row) -> None:
+    ruling = judged(row.right, **row.given).rulings[row.rule]
+    assert ruling.state == "right", ruling
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+def test_unknown(row: Row) -> None:
+    ruling = judged(row.unknown, **row.given).rulings[row.rule]
+    assert ruling.state == "unknown", ruling
+    assert ruling.why
+    assert ruling.turn_on
+
+
+def test_victims_need_the_log_of_the_peer() -> None:
+    closed = "socketProgress: Connection closed by remote peer n9<4000>"
+    alone = judged(GOOD + R0.warn(closed, "misc/socket.cc:1"))
+    assert alone.rulings["LOG-054"].state == "unknown"
+    assert "read the log of n9" in alone.verdicts[-1].reason
+    explained = judged(GOOD + R1.warn(COMPLETED.format(12)) + R0.warn(closed, "misc/socket.cc:1"))
+    assert explained.rulings["LOG-054"].state == "other"
+    assert judged(GOOD).rulings["LOG-054"].state == "right"
+    assert judged(EMPTY).rulings["LOG-054"].state == "unknown"
+
+
+def test_reports_of_diagnostics() -> None:
+    whole = diag("[OK] p2p: all 12 directed GPU P2P edges verified")
+    assert judged(whole).rulings["DIAG-001"].state == "right"
+    assert judged(whole).rulings["DIAG-002"].state == "right"
+    assert judged(diag(end="")).rulings["DIAG-001"].state == "unknown"
+    skipped = diag("[OK] net bw: skipped (single host or no network transport)")
+    assert judged(skipped).rulings["DIAG-007"].state == "other"
+    differ = diag("[INFO] NCCL environment: mismatch across 4 ranks in comm 0x7 for NCCL_BUFFSIZE")
+    assert judged(differ).rulings["DIAG-011"].state == "other"
+    part = diag(
+        "[INFO] ECC: diagnostics incomplete, gathered 3/4 ranks in comm 0x1/0x2/0x3", end=RAS_END
+    )
+    assert judged(part).rulings["DIAG-014"].state == "unknown"
+
+
+def test_every_rule_has_its_row() -> None:
+    apart = {"LOG-054", "DIAG-001", "DIAG-002", "DIAG-007", "DIAG-011", "DIAG-014"}
+    assert {row.rule for row in ROWS} | apart == {rule.id for rule in (*NCCL_RULES, *HCCL_RULES)}
+    assert {row.cause.slug for row in ROWS} == {cause.slug for cause in CHECK.causes}
+
+
+# --- healthy jobs of every kind -----------------------------------------------------------------
+
+ONE_HOST = ranks(("n1",), 4)
+HEALTHY = {
+    "two hosts, RoCE": GOOD,
+    "one host, NVLink only, no NIC at all": job(ONE_HOST, network="Socket", nics=0)
+    + ONE_HOST[0].info("NET/IB : No device found."),
+    "NVLS": job(ONE_HOST) + "".join(r.info("NVLS multicast support is available on dev 0") for r in ONE_HOST),
+    "MNNVL": job(nodes=1, mnnvl=1).replace("NET/IB/0/GDRDMA", "P2P/MNNVL").replace("NET/IB/1/GDRDMA", "P2P/MNNVL")
+    .replace(" [send]", "").replace(" [receive]", ""),
+    "SHARP": GOOD + R0.info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA")
+    + R0.info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/1/GDRDMA"),
+    "AWS OFI": without(job(network="AWS Libfabric"), "NET/IB : Using"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy(name: str) -> None:
+    (verdict,) = judged(HEALTHY[name]).verdicts
+    assert (verdict.status, verdict.rule) == (Status.PASS, "LOG-055"), verdict
+
+
+def test_warn_level_is_no_pass_and_no_finding() -> None:
+    (verdict,) = judged(BANNER).verdicts
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "NCCL_DEBUG=INFO" in verdict.reason
+
+
+def test_news_of_the_subnet_manager_are_advice() -> None:
+    event = R0.warn("NET/IB : mlx5_0:1 Got async error event: client reregister")
+    (verdict,) = judged(GOOD + event).verdicts
+    assert (verdict.status, verdict.rule) == (Status.WARN, "LOG-038")
+
+
+def test_without_an_inventory_tcp_is_only_advice() -> None:
+    assert {v.status for v in judged(job(network="Socket", nics=0)).verdicts} == {Status.WARN}
+
+
+def test_initialised_but_unused_is_no_pass() -> None:
+    (verdict,) = judged(job(connect=False)).verdicts
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "no path over the network was used yet" in verdict.reason
+
+
+def test_the_first_cause_stands_first() -> None:
+    text = GOOD + R2.warn("Cuda failure 'unknown error'", stamp="[2026-01-01 10:00:09] ")
+    text += R1.warn(COMPLETED.format(12), stamp="[2026-01-01 10:00:01] ")
+    text += TIMED.format(0, 7, "ALLREDUCE") + TIMED.format(3, 7, "ALLREDUCE")
+    judgement = judged(text)
+    assert [v.rule for v in judgement.verdicts] == ["LOG-032/033", "LOG-041"]
+    assert judgement.verdicts[0].measured["first_cause"] is True
+    assert judgement.rulings["LOG-048"].state == "other"
+
+
+@pytest.mark.parametrize(("minutes", "rule"), [(0, "LOG-032"), (5, "LOG-032/033"), (30, "LOG-033")])
+def test_early_and_late_retries(minutes: int, rule: str) -> None:
+    stamped = "".join(f"[2026-01-01 10:00:00] {line}\n" for line in GOOD.splitlines())
+    late = R0.warn(COMPLETED.format(12), stamp=f"[2026-01-01 10:{minutes:02}:05] ")
+    assert judged(stamped + late).verdicts[0].rule == rule
+
+
+def test_rccl_skips_what_is_of_cuda() -> None:
+    judgement = judged("RCCL version : 2.22.3-develop:abc\n" + job(driver=11080))
+    assert judgement.rulings["LOG-017"].state == "other"
+
+
+def test_ray_makes_counts_unknown() -> None:
+    repeated = GOOD + R0.info("Connected all trees [repeated 3x across cluster]")
+    (verdict,) = judged(repeated).verdicts
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-051")
+
+
+def test_no_line_of_nccl() -> None:
+    (verdict,) = judged(EMPTY).verdicts
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-052")
+
+
+# --- the check on a host ------------------------------------------------------------------------
+
+
+def want(**values: Any) -> Any:
+    names = CHECK.want.__dataclass_fields__
+    return CHECK.want(**{n: Wanted(values.get(n), Origin("inventory")) for n in names})
+
+
+def on_host(log: object, **values: Any) -> Any:
+    machine = Machine("n1", "gpu-roce", hostname="n1")
+    said = CHECK.judge(CHECK.seen(log), machine, want(**values), None)  # type: ignore[arg-type] # no limits
+    return said if isinstance(said, tuple) else (said,)
+
+
+def test_a_host_without_a_declared_log() -> None:
+    (verdict,) = on_host(HostLog("", truncated=False))
+    assert verdict.kind is Kind.NOT_APPLICABLE
+
+
+def test_a_log_that_was_not_read() -> None:
+    (verdict,) = on_host(Unread("grep is not there", "CommandMissing"), nccl_log="/l")
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "grep is not there" in verdict.reason
+
+
+def test_a_hosts_own_log() -> None:
+    text = job(ranks(("n1",), 4), gdr=False).replace("P2P/CUMEM", "SHM/direct")
+    (verdict,) = on_host(HostLog(text, truncated=False), nccl_log="/l", nvlinks=18)
+    assert (verdict.status, verdict.rule) == (Status.FAIL, "LOG-019")
+    assert verdict.measured["evidence"][0].startswith("/l:")

@@ -1,0 +1,95 @@
+"""physical.fabric-manager"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checks.physical.fabric_manager import (
+    CHECK,
+    NOT_DONE,
+    NOT_RUNNING,
+    OTHER_RELEASE,
+    STOPPED,
+)
+from commcheck.model import Cause, Kind, Machine, Status
+
+ONE = Machine("gpu-01", "gpu-roce")
+OLD = ("gpu-health/fabric-old-driver.txt", 2)
+NO_FOLDER = ("find: '/proc/driver/nvidia-nvswitch/devices': No such file or directory\n", 1)
+SWITCHES = ("host-health/nvswitches.txt", 0)
+ACTIVE = ("host-health/fabric-manager-active.txt", 0)
+INACTIVE = ("inactive\n", 0)
+FAILED = ("failed\n", 0)
+
+
+def said(
+    fabric: tuple[str, int],
+    unit: tuple[str, int],
+    switches: tuple[str, int] = SWITCHES,
+    driver: str = "550.54.15",
+) -> dict[str, tuple[str, int]]:
+    line = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {driver}  Tue Mar  5 22:09:14 UTC\n"
+    return {
+        "nvidia-smi --query-gpu": fabric,
+        "systemctl is-active": unit,
+        "nv-fabricmanager": ("host-health/fabric-manager-version.txt", 0),
+        "cat /proc/driver/nvidia/version": (line, 0),
+        "find /proc/driver/nvidia-nvswitch": switches,
+    }
+
+
+def of(name: str) -> tuple[str, int]:
+    return (f"gpu-health/fabric-{name}.txt", 0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "cause", "says"),
+    [
+        (said(of("h100"), ACTIVE), Status.PASS, None, "completed on 8 GPUs"),
+        (said(of("h100"), INACTIVE), Status.PASS, None, "fabric manager inactive"),
+        (said(of("h100"), FAILED), Status.WARN, STOPPED, "failed since"),
+        (said(of("in-progress"), ACTIVE), Status.FAIL, NOT_DONE, "gpu7 In Progress"),
+        (said(of("insufficient"), ACTIVE), Status.FAIL, NOT_DONE, "gpu3 Completed, Insuff"),
+        (said(of("none"), ACTIVE), Status.PASS, None, "the fabric manager runs"),
+        (said(OLD, ACTIVE), Status.PASS, None, "the fabric manager runs"),
+        (said(OLD, INACTIVE), Status.FAIL, NOT_RUNNING, "4 NVSwitches"),
+        (said(OLD, FAILED), Status.FAIL, NOT_RUNNING, "failed, want it active"),
+        (said(OLD, ACTIVE, driver="550.90.07"), Status.WARN, OTHER_RELEASE, "want them equal"),
+        (said(of("h100"), ACTIVE, driver="550.90.07"), Status.WARN, OTHER_RELEASE, "550.54.15"),
+    ],
+)
+def test_with_switches(
+    judged: Any,
+    answers: dict[str, tuple[str, int]],
+    status: Status,
+    cause: Cause | None,
+    says: str,
+) -> None:
+    verdict = judged(CHECK, answers, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert says in verdict.reason
+
+
+def test_without_switches_none_is_needed(judged: Any) -> None:
+    verdict = judged(CHECK, said(of("none"), INACTIVE, NO_FOLDER), machine=ONE).verdict
+    assert verdict.kind is Kind.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("unit", "machine"),
+    [
+        (INACTIVE, Machine("gpu-01", "gpu-roce", virtual="container")),
+        (("sh: systemctl: not found\n", 127), ONE),
+    ],
+)
+def test_who_manages_it_cannot_always_be_seen(
+    judged: Any, unit: tuple[str, int], machine: Machine
+) -> None:
+    verdict = judged(CHECK, said(OLD, unit), machine=machine).verdict
+    assert verdict.kind is Kind.UNDECIDABLE
+
+
+def test_nothing_read_is_undecided(judged: Any) -> None:
+    assert judged(CHECK, {}, machine=ONE).verdict.kind is Kind.UNDECIDABLE

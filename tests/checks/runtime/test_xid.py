@@ -1,0 +1,111 @@
+"""runtime.xid"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checks.runtime.xid import (
+    CHECK,
+    LINK_FAILED,
+    MEMORY_FAILED,
+    NEEDS_RESET,
+    OFF_THE_BUS,
+    TO_WATCH,
+    Limits,
+    Seen,
+    judge,
+)
+from commcheck.check import Nothing
+from commcheck.formats.kernel_xid import KernelXids, XidEvent
+from commcheck.model import Cause, Kind, Machine, Status
+
+ONE = Machine("gpu-01", "gpu-roce")
+UPTIME = ("host-health/uptime.txt", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "cause", "says"),
+    [
+        ("clean", Status.PASS, None, "no fault reported by the GPU driver since the boot"),
+        ("xid-79", Status.FAIL, OFF_THE_BUS, "Xid 79 on 0000:c3:00 (fell off the bus, 60 min ago)"),
+        ("programs", Status.PASS, None, "Xid 45 on 0000:43:00"),
+        ("recovered", Status.PASS, None, "Xid 154 on 0000:43:00 (recovered"),
+        ("nvlink", Status.FAIL, LINK_FAILED, "SXid 22013 on 0000:06:00.0 (NVSwitch error"),
+    ],
+)
+def test_journal(judged: Any, name: str, status: Status, cause: Cause | None, says: str) -> None:
+    said = {
+        "journalctl": (f"host-health/journal-{name}.txt", 0),
+        "cat /proc/uptime": UPTIME,
+    }
+    verdict = judged(CHECK, said, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert says in verdict.reason
+
+
+def test_syslog_speaks_where_the_journal_does_not(judged: Any) -> None:
+    said = {
+        "journalctl": ("Compiled without pattern matching support\n", 1),
+        "sed": ("host-health/syslog-kern.txt", 0),
+        "cat /proc/uptime": UPTIME,
+    }
+    verdict = judged(CHECK, said, machine=ONE).verdict
+    # When it happened is not told, so that it may have been mended since.
+    assert (verdict.status, verdict.cause) == (Status.WARN, TO_WATCH)
+    assert "Xid 48 on 0000:9d:00" in verdict.reason
+
+
+def test_a_log_that_nobody_may_read(judged: Any) -> None:
+    verdict = judged(CHECK, {"cat /proc/uptime": UPTIME}, machine=ONE).verdict
+    assert verdict.status is Status.ERROR
+    assert "none of journalctl-xid or syslog-xid spoke" in verdict.reason
+
+
+def event(code: int, hours: float | None, text: str = "", pci: str = "0000:1b:00") -> XidEvent:
+    return XidEvent(code, pci, text, False, None if hours is None else hours * 3600)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "cause"),
+    [
+        ([event(119, 1)], Status.FAIL, NEEDS_RESET),
+        ([event(95, 1)], Status.FAIL, MEMORY_FAILED),
+        ([event(74, 1)], Status.FAIL, LINK_FAILED),
+        ([event(13, 1), event(79, 2)], Status.FAIL, OFF_THE_BUS),
+        ([event(119, 30)], Status.WARN, TO_WATCH),
+        ([event(119, None)], Status.WARN, TO_WATCH),
+        ([event(94, 1)], Status.WARN, TO_WATCH),
+        ([event(777, 1)], Status.WARN, TO_WATCH),
+        ([event(63, 1), event(31, 1)], Status.PASS, None),
+    ],
+)
+def test_codes_and_ages(events: list[XidEvent], status: Status, cause: Cause | None) -> None:
+    log = KernelXids("5.15.0", tuple(events))
+    verdict = judge(Seen(log), ONE, Nothing(), Limits())
+    assert (verdict.status, verdict.cause) == (status, cause)
+
+
+def test_what_is_mended_is_mended_on_that_gpu_only() -> None:
+    to_none = "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+    faults = [event(154, 1, to_none), event(119, 2), event(119, 2, pci="0000:43:00")]
+    verdict = judge(Seen(KernelXids("5", tuple(faults))), ONE, Nothing(), Limits())
+    assert verdict.status is Status.FAIL
+    assert "0000:43:00" in verdict.reason
+    assert "0000:1b:00" not in verdict.reason
+
+
+def test_a_log_without_its_beginning_is_no_clean_log() -> None:
+    verdict = judge(Seen(KernelXids(None, (event(31, 1),))), ONE, Nothing(), Limits())
+    assert verdict.kind is Kind.UNDECIDABLE
+    verdict = judge(Seen(KernelXids(None, (event(79, 1),))), ONE, Nothing(), Limits())
+    assert verdict.status is Status.FAIL
+
+
+def test_a_flood_is_counted_and_not_all_named() -> None:
+    events = [event(31, 1)] * 2000 + [event(code, 1) for code in (13, 43, 45, 69, 32)]
+    verdict = judge(Seen(KernelXids("5", tuple(events))), ONE, Nothing(), Limits())
+    assert "2000 times" in verdict.reason
+    assert verdict.reason.endswith("and 2 more")
+    assert len(verdict.measured["reports"]) == 20  # type: ignore[arg-type] # plain JSON
