@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from commcheck import commands
 from commcheck.demo.fault import Placed, place
-from commcheck.demo.state import HostState, healthy
+from commcheck.demo.parts import tool_names
+from commcheck.demo.persona import cast
+from commcheck.demo.state import HostState
 from commcheck.discover import discover
 from commcheck.lookup import readers_of
 
 _QUERY: Final = "--query-gpu="
 
 
-def demo(*, hosts: int, faults: tuple[str, ...], **options: Any) -> int:
-    """Climb on ``hosts`` simulated hosts with ``faults``. ``options``: those of ``climb``, and
-    ``connect_timeout`` and ``host_deadline`` in seconds. The exit code is that of ``run``.
+def demo(*, hosts: int, faults: tuple[str, ...], personas: tuple[str, ...], **options: Any) -> int:
+    """Climb on ``hosts`` simulated hosts, of ``personas`` in turn, with ``faults``.
 
-    Raises ``UsageError`` for a fault or host that there is not.
+    ``options``: those of ``climb``, and ``connect_timeout`` and ``host_deadline`` in seconds. The
+    exit code is that of ``run``.
+
+    Raises ``UsageError`` for a fault, host or persona that there is not.
     """
-    states = [healthy(number) for number in range(1, hosts + 1)]
+    states = cast(hosts, personas)
     placed = place(faults, [state.name for state in states])
     return climb([broken(state, placed) for state in states], placed, **options)
 
@@ -48,8 +54,10 @@ def climb(
     from commcheck.collect.ssh import SshSettings
     from commcheck.demo.fleet import INVENTORY, DemoVisitor, Fleet
 
-    queries = gpu_queries(options["check_folders"])
-    with Fleet(states, queries) as fleet:
+    argvs = command_words(options["check_folders"])
+    absent = {argv[0] for argv in argvs} - {*tool_names(), *PLAIN}
+    states = [replace(state, missing=state.missing | absent) for state in states]
+    with Fleet(states, gpu_queries(argvs)) as fleet:
 
         def visitors(run_id: str, note: commands.Note) -> Any:
             for each in placed:
@@ -63,7 +71,7 @@ def climb(
                     note=note,
                 ),
             )
-            return lambda _host: visitor
+            return nullcontext(lambda _host: visitor)
 
         return commands.climb(
             inventory=(INVENTORY,),
@@ -77,14 +85,26 @@ def climb(
         )
 
 
-def gpu_queries(check_folders: tuple[Path, ...]) -> tuple[str, ...]:
-    """The columns that the checks ask of ``nvidia-smi --query-gpu``: its answers are rendered."""
-    words = (
-        word
+def command_words(check_folders: tuple[Path, ...]) -> tuple[tuple[str, ...], ...]:
+    """The words of every command that the checks ask for."""
+    return tuple(
+        command.argv
         for reader in readers_of(discover(check_folders, cwd=Path.cwd()))
         for command in reader.commands
-        for word in command.argv
     )
+
+
+PLAIN: Final = frozenset({"cat", "find", "grep", "sleep"})
+"""Programs of this machine that a simulated host has, too: they know only what is named to them.
+
+Others that the fleet does not simulate are missing there: they would tell of this machine.
+"""
+
+
+def gpu_queries(argvs: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """The columns that are asked of ``nvidia-smi --query-gpu``: its answers are rendered."""
     return tuple(
-        dict.fromkeys(word.removeprefix(_QUERY) for word in words if word.startswith(_QUERY))
+        dict.fromkeys(
+            word.removeprefix(_QUERY) for argv in argvs for word in argv if word.startswith(_QUERY)
+        )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from commcheck.demo import faults
@@ -18,13 +18,15 @@ class Fault:
     """A change of facts on one host, and what finds it.
 
     ``check`` answers ``status``; everything else that this host shows is blocked by that, gated
-    above it, or a pass.
+    above it, or a pass. ``blinds_root``: nothing can be read as root, so that every check that
+    must is in error like it, and the others judge without.
     """
 
     title: str
     change: Callable[[HostState], HostState]
     check: str
     status: str = "fail"
+    blinds_root: bool = False
 
 
 def known_faults() -> Mapping[str, Fault]:
@@ -55,11 +57,11 @@ def place(words: Sequence[str], hosts: Sequence[str]) -> tuple[Placed, ...]:
         name, _, host = word.partition("@")
         host = host or hosts[min(1, len(hosts) - 1)]
         if name not in known:
-            problems.append(f"error: no fault {name!r}{_near(name, known)}; see list faults")
+            problems.append(f"error: no fault {name!r}{near(name, known)}; see list faults")
         elif host not in hosts:
             problems.append(
                 f"error: no host {host!r} in the embedded fleet, "
-                f"which is {hosts[0]} to {hosts[-1]}{_near(host, hosts)}"
+                f"which is {hosts[0]} to {hosts[-1]}{near(host, hosts)}"
             )
         else:
             placed.append(Placed(name, known[name], host))
@@ -68,6 +70,7 @@ def place(words: Sequence[str], hosts: Sequence[str]) -> tuple[Placed, ...]:
     return tuple(placed)
 
 
-def _near(name: str, known: Sequence[str] | Mapping[str, Fault]) -> str:
+def near(name: str, known: Iterable[str]) -> str:
+    """The known name that was perhaps meant, in brackets, or ""."""
     near = difflib.get_close_matches(name, list(known), 1, 0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -9,22 +9,43 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import paramiko
 import yaml
 
-from commcheck.collect.base import Ask, Frame, Sink
+from commcheck.check import Command
+from commcheck.collect.base import Ask, Frame, Request, Sink
 from commcheck.collect.ssh import SshSettings, SshVisitor
 from commcheck.demo import folder as host_folder
 from commcheck.demo.server import ADDRESS, HostServer
-from commcheck.demo.state import LINE_RATE_GBITS, HostState
+from commcheck.demo.state import HostState
 from commcheck.model import Host
 
 INVENTORY = "embedded-fleet.yaml"
 """What reports name as the inventory."""
 
 USER = "demo"
+
+
+_MEMORY: Final = "/dev/shm"  # noqa: S108 - mkdtemp makes our own in it
+_HOST_BYTES: Final = 4 << 20
+
+
+def _place(hosts: int) -> str:
+    """Where the folder is made: in memory where that is offered, unless TMPDIR says where.
+
+    A host is hundreds of files of a few bytes, and some disks take a second for them.
+    """
+    if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK | os.X_OK):
+        memory = os.statvfs(_MEMORY)
+        # Containers often mount it without the right to execute, and small.
+        is_roomy = memory.f_bavail * memory.f_frsize > hosts * _HOST_BYTES
+        if is_roomy and not memory.f_flag & os.ST_NOEXEC:
+            return _MEMORY
+    # Readers take sysfs paths without blanks only; no such path holds one on a real host.
+    base = tempfile.gettempdir()
+    return base if base.split() == [base] else "/tmp"  # noqa: S108 - as above
 
 
 class Fleet:
@@ -43,14 +64,14 @@ class Fleet:
         self._queries = tuple(queries)
         self._servers: list[HostServer] = []
         self._closed: list[socket.socket] = []
+        self._ports: dict[str, int] = {}
         self._client_key = paramiko.ECDSAKey.generate()
         self.folder = Path()
 
     def __enter__(self) -> Self:
-        # Readers take sysfs paths without blanks only; no such path holds one on a real host.
-        base = tempfile.gettempdir()
-        plain = base if base.split() == [base] else "/tmp"  # noqa: S108 - mkdtemp makes our own
-        self.folder = Path(tempfile.mkdtemp(prefix="commcheck-demo-", dir=plain))
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="commcheck-demo-", dir=_place(len(self._states)))
+        )
         try:
             self._start()
         except BaseException:
@@ -68,6 +89,11 @@ class Fleet:
     def root(self, host: str) -> Path:
         """What a host takes for its /."""
         return self.folder / host / "root"
+
+    def reached(self, host: Host) -> Host:
+        """The host with the address at which it listens."""
+        at = {"ansible_host": ADDRESS, "ansible_port": self._ports[host.name]}
+        return replace(host, variables={**host.variables, **at})
 
     def ssh_settings(self, settings: SshSettings) -> SshSettings:
         """The settings with this fleet's keys; nothing of the user's own SSH is looked at."""
@@ -89,14 +115,12 @@ class Fleet:
         for state in self._states.values():
             port, host_key = self._host(state)
             known.append(f"[{ADDRESS}]:{port} {host_key.get_name()} {host_key.get_base64()}\n")
-            hosts[state.name] = {
-                "ansible_host": ADDRESS,
-                "ansible_port": port,
-                "commcheck_nics": [nic.hca for nic in state.nics],
-            }
+            self._ports[state.name] = port
+            # Where it listens today is no fact of the fleet: its inventory is the same every day.
+            declared = {"commcheck_nics": [nic.hca for nic in state.nics], **dict(state.declared)}
+            hosts[state.name] = declared
         (self.folder / "known_hosts").write_text("".join(known))
-        group = {"hosts": hosts, "vars": {"commcheck_line_rate_gbits": LINE_RATE_GBITS}}
-        tree = {"all": {"children": {"gpu": group}}}
+        tree = {"all": {"children": {"gpu": {"hosts": hosts}}}}
         (self.folder / INVENTORY).write_text(yaml.safe_dump(tree, sort_keys=False))
 
     def _host(self, state: HostState) -> tuple[int, paramiko.PKey]:
@@ -151,13 +175,37 @@ class DemoVisitor:
         if self._stopped:
             visitor.stop()
         strip = _stripper(os.fsencode(root))
-        visitor.visit(host, lambda frame: ask(strip(frame)), lambda frame: sink(strip(frame)))
+
+        def hand_over(frame: Frame) -> None:
+            if frame.key != _TIME_PASSES.key:
+                sink(strip(frame))
+
+        visitor.visit(
+            self._fleet.reached(host),
+            lambda frame: with_time_between(ask(strip(frame))),
+            hand_over,
+        )
+
+    def errand(self, session: str, deadline_s: float) -> DemoVisitor:
+        """See ``Traveller``."""
+        settings = replace(self._settings, session=session, host_deadline_s=deadline_s)
+        return DemoVisitor(self._fleet, settings)
 
     def stop(self) -> None:
         """See ``Visitor``."""
         self._stopped = True
         for visitor in list(self._visitors.values()):
             visitor.stop()
+
+
+_TIME_PASSES = Request(Command((host_folder.TIME_PASSES,)))
+
+
+def with_time_between(requests: Sequence[Request]) -> list[Request]:
+    """The requests; on the simulated host time passes after the readings at the start."""
+    first = [each for each in requests if each.at == "start"]
+    rest = [each for each in requests if each.at != "start"]
+    return [*first, *([_TIME_PASSES] if first else []), *rest]
 
 
 def _stripper(root: bytes) -> Callable[[Frame], Frame]:

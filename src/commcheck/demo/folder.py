@@ -2,81 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+import posixpath
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from commcheck.demo import sysfs, tools
+from commcheck.demo.parts import Answer, File, Link, answers, entries, tool_names
 from commcheck.demo.state import HostState
-from commcheck.demo.tools import Answer
 
 DISPATCHER: Final = r"""#!/bin/sh
 # Prints what was rendered for these words: a file named by them, beside it what else there is.
+# No name of a file may be long: a comma in the words begins a name below.
 tool=${0##*/}
 here=${0%/*}/../answers
 words=$*
-answer=$here/$tool${words:+ $words}
+set -f
+IFS=,
+set -- $words
+IFS=/
+answer=$here/$tool${words:+ $*}
 if [ ! -e "$answer" ]; then answer=$here/$tool; fi
 if [ -e "$answer.hangs" ]; then exec sleep 3600; fi
 if [ -e "$answer.floods" ]; then yes "$tool" | head -c 100000000; exit 0; fi
-if [ ! -e "$answer" ]; then
+if [ ! -f "$answer" ]; then
   echo "$tool: this simulated host knows no '$tool $words'" >&2
   exit 64
 fi
 if [ -e "$answer.err" ]; then cat "$answer.err" >&2; fi
-rc=0
-if [ -e "$answer.rc" ]; then read -r rc <"$answer.rc"; fi
-if [ -s "$answer" ]; then cat "$answer"; fi
+if [ ! -e "$answer.rc" ]; then exec cat "$answer"; fi
+cat "$answer"
+read -r rc <"$answer.rc"
 exit "$rc"
 """
 """Every fake tool. Written with what any sh has, since it is started hundreds of times a run."""
 
+SUDO: Final = {
+    True: r"""#!/bin/sh
+# sudo -n, for a user who may run anything: as on a real host, nothing of the environment stays.
+if [ "$1" = -n ]; then shift; fi
+exec env -i "PATH=$PATH" HOME=/root USER=root LOGNAME=root "$@"
+""",
+    False: """#!/bin/sh
+echo 'sudo: a password is required' >&2
+exit 1
+""",
+}
+"""sudo, by whether it lets the user do anything."""
+
+TIME_PASSES: Final = "commcheck-time-passes"
+"""Run between the first reading of what counts up and the second: puts later answers in place."""
+
+LATER_S: Final = 1
+"""Seconds by which the counters have moved on then: about as long as a visit takes."""
+
 
 def write(host: HostState, folder: Path, queries: Iterable[str] = ()) -> None:
     """Render a host into ``folder``: ``bin``, ``answers``, ``root`` with /sys and /proc."""
+    asked = tuple(queries)
     for name in ("bin", "answers", "root/sys", "root/proc", "home"):
         (folder / name).mkdir(parents=True)
-    dispatcher = folder / "bin" / ".dispatcher"
-    dispatcher.write_text(DISPATCHER)
-    dispatcher.chmod(0o755)
-    for tool in tools.TOOLS:
-        (folder / "bin" / tool).symlink_to(dispatcher.name)
+    _script(folder / "bin" / ".dispatcher", DISPATCHER)
+    for tool in {*tool_names(), *host.missing}:
+        (folder / "bin" / tool).symlink_to(".dispatcher")
+    _script(folder / "bin" / "sudo", SUDO[host.sudo])
+    now = _files(host, asked)
+    later = _files(replace(host, second=host.second + LATER_S), asked)
+    _script(folder / "bin" / TIME_PASSES, _overwriting(now, later))
+    made = {str(folder)}
+    for path, text in now.items():
+        _write(f"{folder}/{path}", text, made)
+    for each in entries(host):
+        if isinstance(each, Link):
+            link = f"{folder}/root/{each.path}"
+            _make(posixpath.dirname(link), made)
+            os.symlink(posixpath.relpath(each.target, posixpath.dirname(each.path)), link)  # noqa: PTH211
+
+
+def _overwriting(now: Mapping[str, str], later: Mapping[str, str]) -> str:
+    """A script that writes what is other later; builtins of the shell alone, no process each."""
+    lines = [
+        f"printf %s {shlex.quote(text)} >{shlex.quote(path)}"
+        for path, text in later.items()
+        if now.get(path) != text
+    ]
+    return "\n".join(("#!/bin/sh", 'cd "${0%/*}/.." || exit', *lines, ""))
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def _files(host: HostState, queries: tuple[str, ...]) -> dict[str, str]:
+    """Every file by its path in the host's folder."""
+    files: dict[str, str] = {}
     for answer in _as_answered(host, queries):
-        _write_answer(host, folder / "answers" / " ".join(answer.argv), answer)
-    made: set[Path] = set()
-    for path, text in sysfs.files(host):
-        file = folder / "root" / path
-        _make(file.parent, made)
-        file.write_text(text)
-    for path, target in sysfs.links(host):
-        link = folder / "root" / path
-        _make(link.parent, made)
-        link.symlink_to(target)
+        files.update(_files_of(host, answer))
+    for each in entries(host):
+        if isinstance(each, File):
+            files[f"root/{each.path}"] = each.text
+    return files
 
 
-def _as_answered(host: HostState, queries: Iterable[str]) -> Iterable[Answer]:
+def _as_answered(host: HostState, queries: tuple[str, ...]) -> Iterable[Answer]:
     """The answers; a tool that is missing says what sh says of it, whatever is asked."""
-    for answer in tools.answers(host, queries):
+    for answer in answers(host, queries):
         if answer.argv[0] not in host.missing:
             yield answer
     for tool in sorted(host.missing):
         yield Answer((tool,), "", f"sh: 1: {tool}: not found\n", 127)
 
 
-def _write_answer(host: HostState, path: Path, answer: Answer) -> None:
+def _files_of(host: HostState, answer: Answer) -> Iterable[tuple[str, str]]:
     words = " ".join(answer.argv)
-    path.write_text(answer.stdout)
+    path = f"answers/{words.replace(',', '/')}"
+    yield path, answer.stdout
     if answer.stderr:
-        path.with_name(f"{path.name}.err").write_text(answer.stderr)
+        yield f"{path}.err", answer.stderr
     if answer.rc:
-        path.with_name(f"{path.name}.rc").write_text(f"{answer.rc}\n")
+        yield f"{path}.rc", f"{answer.rc}\n"
     if words.startswith(host.hanging):
-        path.with_name(f"{path.name}.hangs").touch()
+        yield f"{path}.hangs", ""
     if words.startswith(host.flooding):
-        path.with_name(f"{path.name}.floods").touch()
+        yield f"{path}.floods", ""
 
 
-def _make(folder: Path, made: set[Path]) -> None:
+def _write(path: str, text: str, made: set[str]) -> None:
+    _make(posixpath.dirname(path), made)
+    with open(path, "w") as out:  # noqa: PTH123 - hundreds of files a host
+        out.write(text)
+
+
+def _make(folder: str, made: set[str]) -> None:
     if folder not in made:
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(posixpath.dirname(folder), made)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)  # noqa: PTH102 - as above
         made.add(folder)

@@ -59,12 +59,12 @@ class HostServer:
             self._transports.append(transport)
             transport.add_server_key(self._host_key)
             with contextlib.suppress(paramiko.SSHException, EOFError, OSError):
-                transport.start_server(threading.Event(), _Rules(self._accepts, self._run))
+                transport.start_server(threading.Event(), Rules(self._accepts, self._run))
 
-    def _run(self, command: str, channel: paramiko.Channel) -> None:
+    def _run(self, command: bytes, channel: paramiko.Channel) -> None:
         peer, here = channel.get_transport().sock.getpeername(), (ADDRESS, self.port)
         child = subprocess.Popen(  # noqa: S603 - as a login shell does: what the client sends
-            ["/bin/sh", "-c", command],
+            ["/bin/sh", "-c", os.fsdecode(command)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -76,11 +76,11 @@ class HostServer:
         threading.Thread(target=_serve, args=(child, channel), daemon=True).start()
 
 
-class _Rules(paramiko.ServerInterface):
-    """One key, any user name, commands only."""
+class Rules(paramiko.ServerInterface):
+    """One key, any user name, commands only: each is handed to ``run``, which must not wait."""
 
     def __init__(
-        self, accepts: paramiko.PKey, run: Callable[[str, paramiko.Channel], None]
+        self, accepts: paramiko.PKey, run: Callable[[bytes, paramiko.Channel], None]
     ) -> None:
         self._accepts = accepts
         self._run = run
@@ -99,7 +99,7 @@ class _Rules(paramiko.ServerInterface):
         return int(paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED)
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        self._run(os.fsdecode(command), channel)
+        self._run(command, channel)
         return True
 
 

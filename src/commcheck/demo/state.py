@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from commcheck.demo.counts import HEALTHY, Counts
+from commcheck.demo.facts import GOOD_SYSTEM, GOOD_WIRE, System, Wire
+from commcheck.demo.upkeep import GOOD_CARE, GOOD_UPKEEP, GpuCare, Upkeep
 from commcheck.formats.gid_table import Gid
 from commcheck.formats.qos import Qos, TrafficClass
 
@@ -33,6 +36,18 @@ LOSSLESS: Final = Qos(
     ),
 )
 """A port as an operator sets it for RoCE: PFC and a buffer of its own for priority 3."""
+
+MTU_CODES: Final = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
+"""RDMA MTUs in bytes, and IBV_MTU_* of the verbs API."""
+
+_OVERHEAD_BYTES: Final = 52
+"""GRH or IP and UDP, BTH and ICRC, as the kernel reckons them (iboe_get_mtu)."""
+
+
+def active_mtu_bytes(netdev_mtu_bytes: int) -> int:
+    """The RDMA MTU that fits into the netdev's."""
+    return max(size for size in MTU_CODES if size + _OVERHEAD_BYTES <= max(netdev_mtu_bytes, 308))
+
 
 LINE_RATE_GBITS: Final = 400
 
@@ -64,6 +79,8 @@ class NicState:
     image_guid: str  # of the card: that of its first function
     gids: tuple[Gid, ...]
     present: bool = True
+    driver: str = "mlx5_core"
+    driver_version: str = "24.10-1.1.4"
     link_layer: str = "Ethernet"
     link_up: bool = True
     sm_lid: int = 0  # of InfiniBand only
@@ -73,6 +90,7 @@ class NicState:
     lanes: int | None = 4  # None: the driver does not say
     autoneg: bool = True
     modes: tuple[str, ...] = MODES
+    fec_modes: str = "RS"
     mtu_bytes: int = 4200
     qos: Qos = LOSSLESS
     pause_autoneg: bool = False
@@ -80,19 +98,32 @@ class NicState:
     pause_tx: bool = False
     pause_negotiated: tuple[bool, bool] | None = None  # receive and transmit, where it was
     firmware: str = "28.39.2048"
-    board_id: str = "MT_0000000838"
+    board_id: str | None = "MT_0000000838"  # None: the vendor has none
     part_id: int = 4129  # ConnectX-7
+    vendor_id: int = 0x02C9
+    hw_ver: int = 0
     pcie_gts: float = 32.0
     pcie_width: int = 16
     pcie_max_gts: float = 32.0
     pcie_max_width: int = 16
+    roce_dscp: int = 26  # mark of the job's RoCE packets (NVIDIA RoCE guides)
+    counts: Counts = HEALTHY
+    wire: Wire = GOOD_WIRE
+
+
+def port_state(nic: NicState) -> tuple[int, str]:
+    """IBV_PORT_* of the verbs API. InfiniBand waits for its subnet manager."""
+    if not nic.link_up:
+        return 1, "DOWN"
+    return (4, "ACTIVE") if nic.link_layer == "Ethernet" or nic.sm_lid else (2, "INIT")
 
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
     """One GPU. ``lost``: on the bus, and the driver cannot talk to it any more.
 
-    ``links_gbytes``: GB/s of each NVLink one way, None where it is inactive.
+    ``links_gbytes``: GB/s of each NVLink one way, None where it is inactive. ``ring_share``: what
+    a ring gets of them; ``nvls_gain``: and more, where the NVSwitches reduce.
     """
 
     root: str
@@ -103,10 +134,15 @@ class GpuState:
     lost: bool = False
     links_gbytes: tuple[float | None, ...] = (26.562,) * 18
     all_inactive: bool = False  # as newer drivers say instead of a list
+    ring_share: float = 0.77
+    nvls_gain: float = 1.3
     pcie_gen: int | None = 5
+    pcie_max_gen: int = 5
     pcie_width: int | None = 16
     load_percent: int = 0
     idle_reasons: int = 0
+    ecc_errors: int | None = 0  # uncorrected, since the driver was loaded
+    care: GpuCare = GOOD_CARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +202,11 @@ Reach = Literal["up", "down", "refuses-key", "other-key"]
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """A host. ``missing``: tools that are not installed.
+    """A host. ``mlnx_tools``, ``ethtool``: versions. ``declared``: what the inventory says of it.
 
-    ``hanging`` and ``flooding``: beginnings of command lines that never end, or print 100 MB.
+    ``second``: how long it has been looked at, for what counts up. ``missing``: tools that are not
+    installed. ``hanging`` and ``flooding``: beginnings of command lines that never end, or print
+    100 MB.
     """
 
     name: str
@@ -179,7 +217,15 @@ class HostState:
     driver: str = "550.54.15"
     driver_open: bool = True
     kernel: str = "5.15.0-105-generic"
+    product: str = "HGX H100"
+    mlnx_tools: tuple[int, int] = (5, 8)
+    ethtool: tuple[int, int] = (6, 1)
+    declared: tuple[tuple[str, object], ...] = (("commcheck_line_rate_gbits", LINE_RATE_GBITS),)
     reach: Reach = "up"
+    second: int = 0
+    sudo: bool = True  # sudo -n runs anything as root
+    system: System = GOOD_SYSTEM
+    upkeep: Upkeep = GOOD_UPKEEP
     missing: frozenset[str] = frozenset()
     hanging: tuple[str, ...] = ()
     flooding: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from commcheck.demo.state import HostState, without
 def change(host: HostState) -> HostState:
     """The facts that differ."""
     modules = without(host.modules, "nvidia_peermem")
-    return replace(host, modules=modules, driver="535.161.08", driver_open=False)
+    return replace(host, modules=modules, driver_open=False)
 
 
 FAULT = Fault("no way from NIC to GPU memory", change, "physical.gpudirect")

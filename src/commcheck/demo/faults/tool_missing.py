@@ -1,4 +1,4 @@
-"""The tool that reads the RDMA MTU is not installed."""
+"""The tool that reads bit error rates is not installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from commcheck.demo.state import HostState
 
 def change(host: HostState) -> HostState:
     """The facts that differ."""
-    return replace(host, missing=frozenset({"ibv_devinfo"}))
+    return replace(host, missing=host.missing | {"mlxlink"})
 
 
-FAULT = Fault("a tool is not installed", change, "physical.rdma-mtu", "error")
+FAULT = Fault("a tool is not installed", change, "physical.nic-ber", "error")

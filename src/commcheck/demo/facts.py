@@ -1,0 +1,42 @@
+"""More facts of a simulated host: marks, wire and switch of each NIC, settings of the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How a NIC port marks its packets, what its link is made of, and who is at the other end."""
+
+    forced_tclass: int | None = None  # by the driver; None: the jobs mark their packets
+    ecn: frozenset[int] = frozenset(range(8))  # priorities with congestion control on
+    cma_mode: str = "RoCE v2"
+    fec: str = "RS"
+    rx_dbm: tuple[float, ...] = (0.35, 0.42, 0.18, 0.30)  # light that each lane receives
+    raw_ber: str = "2E-8"  # as the firmware's tools print it
+    effective_ber: str = "15E-255"  # their zero
+    recommendation: str = "No issue was observed"
+    switch: str = "leaf-01"  # empty: nobody is heard
+    switch_port: str = "Ethernet12"
+    switch_pfc: frozenset[int] = frozenset({3})
+    described_as: str = ""  # by the switch: "gpu-01:ens1np0"
+    pkeys: tuple[int, ...] = (0xFFFF,)
+    read_request_bytes: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Settings of a host as a whole."""
+
+    acs: bool = False  # the ports of the PCIe switches redirect
+    lldpad: bool = False  # it runs
+    iommu: str = "identity"  # how each group translates
+    memlock: str = "unlimited"
+    shares_subnet: bool = False  # all rails in one, without rules
+
+
+GOOD_WIRE: Final = Wire()
+GOOD_SYSTEM: Final = System()
+"""As they are on a healthy host."""

@@ -1,0 +1,99 @@
+"""The NICs in /sys: PCI device, RDMA port and netdev of each, and the links between them."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Final
+
+from commcheck.demo.parts import Entries, File, Link
+from commcheck.demo.state import HostState, NicState, port_state
+
+_VENDORS: Final = {"mlx5_core": "0x15b3", "bnxt_en": "0x14e4"}
+"""PCI vendor of the cards of each driver."""
+
+
+def entries(host: HostState) -> Entries:
+    """Of every NIC that is on the bus."""
+    for nic in host.nics:
+        if nic.present:
+            yield from files(nic, host.kernel)
+            yield from links(nic)
+
+
+def pci_folder(nic: NicState) -> str:
+    """The folder of the NIC's PCI device, below the bridges that lead to it."""
+    return f"sys/devices/{nic.root}/{nic.bridge}/{nic.pci}"
+
+
+def port_folder(nic: NicState) -> str:
+    """The folder of the NIC's RDMA port."""
+    return f"{pci_folder(nic)}/infiniband/{nic.hca}/ports/1"
+
+
+def links(nic: NicState) -> Entries:
+    """From the device to its driver, and from the classes and the bus to the device."""
+    device = pci_folder(nic)
+    infiniband, net = f"{device}/infiniband/{nic.hca}", f"{device}/net/{nic.netdev}"
+    yield Link(f"{device}/driver", f"sys/bus/pci/drivers/{nic.driver}")
+    yield Link(f"{infiniband}/device", device)
+    yield Link(f"{net}/device", device)
+    yield Link(f"sys/class/infiniband/{nic.hca}", infiniband)
+    yield Link(f"sys/class/net/{nic.netdev}", net)
+    yield Link(f"sys/bus/pci/devices/{nic.pci}", device)
+
+
+def rate(nic: NicState) -> str:
+    """The port's rate as the RDMA core names it: per lane, and how many of them."""
+    if not nic.link_up:
+        return "40 Gb/sec (4X QDR)"
+    gbits = nic.speed_mbits // 1000
+    signal = {800: "XDR", 400: "NDR", 200: "HDR", 100: "EDR", 40: "QDR"}.get(gbits, "EDR")
+    return f"{gbits} Gb/sec (4X {signal})"
+
+
+_PLAIN_SPEEDS_UNTIL: Final = (5, 8)
+"""The last kernel that shows a PCIe speed as "8 GT/s", not as "8.0 GT/s PCIe"."""
+
+
+def pcie_speed(gts: float, kernel: str) -> str:
+    """A PCIe speed in GT/s as this kernel says it."""
+    major, minor = kernel.split(".")[:2]
+    return (
+        f"{gts:g} GT/s"
+        if (int(major), int(minor)) <= _PLAIN_SPEEDS_UNTIL
+        else f"{gts:.1f} GT/s PCIe"
+    )
+
+
+def files(nic: NicState, kernel: str) -> Entries:
+    """The PCI device, the RDMA port and the netdev."""
+    device = pci_folder(nic)
+    yield File(f"{device}/vendor", f"{_VENDORS[nic.driver]}\n")
+    is_ethernet = nic.link_layer == "Ethernet"
+    yield File(f"{device}/class", "0x020000\n" if is_ethernet else "0x020700\n")
+    yield File(f"{device}/current_link_speed", f"{pcie_speed(nic.pcie_gts, kernel)}\n")
+    yield File(f"{device}/current_link_width", f"{nic.pcie_width}\n")
+    yield File(f"{device}/max_link_speed", f"{pcie_speed(nic.pcie_max_gts, kernel)}\n")
+    yield File(f"{device}/max_link_width", f"{nic.pcie_max_width}\n")
+    slot = posixpath.dirname(device)
+    yield File(f"{slot}/max_link_speed", f"{pcie_speed(nic.pcie_max_gts, kernel)}\n")
+    yield File(f"{slot}/max_link_width", f"{nic.pcie_max_width}\n")
+    yield File(f"sys/bus/pci/drivers/{nic.driver}/module/version", f"{nic.driver_version}\n")
+    port = port_folder(nic)
+    yield File(f"{port}/link_layer", f"{nic.link_layer}\n")
+    code, state = port_state(nic)
+    yield File(f"{port}/state", f"{code}: {state}\n")
+    yield File(f"{port}/phys_state", "5: LinkUp\n" if nic.link_up else "3: Disabled\n")
+    yield File(f"{port}/rate", f"{rate(nic)}\n")
+    for gid in nic.gids:
+        kind = "IB/RoCE v1" if gid.roce_version == 1 else "RoCE v2"
+        yield File(f"{port}/gids/{gid.index}", f"{gid.gid}\n")
+        yield File(f"{port}/gid_attrs/types/{gid.index}", f"{kind}\n")
+        if gid.netdev:
+            yield File(f"{port}/gid_attrs/ndevs/{gid.index}", f"{gid.netdev}\n")
+    net = f"{device}/net/{nic.netdev}"
+    yield File(f"{net}/mtu", f"{nic.mtu_bytes}\n")
+    yield File(f"{net}/operstate", "up\n" if nic.link_up else "down\n")
+    yield File(f"{net}/carrier", f"{int(nic.link_up)}\n")
+    yield File(f"{net}/speed", f"{nic.speed_mbits if nic.link_up else -1}\n")
+    yield File(f"{net}/dev_port", "0\n")
