@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from commcheck.diagnose import Diagnosis, diagnose
 from commcheck.model import Kind, Layer
 from commcheck.report import changes_text
+from commcheck.report.bytecode import cache_beside
 from commcheck.report.cards import Card, Gap, cards, gaps
 from commcheck.report.cleaning import clean
 from commcheck.report.evidence import Shelf
@@ -183,6 +185,7 @@ def _html(page: Page, runbook: str, lang: Lang) -> bytes:
         say=partial(say, lang=lang),
         tag=_LANG_TAGS[lang],
         layers=list(Layer),
+        of_hosts=page.record.info.noun == "host",
     )
     return text.encode("utf-8", "backslashreplace")
 
@@ -195,6 +198,7 @@ def _runbook(url: str, check: str) -> str:
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("commcheck.report"),
+        bytecode_cache=cache_beside(Path(__file__).with_name("templates"), Path(__file__)),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,
