@@ -101,7 +101,12 @@ def machine(host: Host, frame_text: str) -> Machine:
         rails=rails,
         other_ports=others,
         accelerators=accelerators,
+        nccl_log=_text_or_none(host.variables.get("commcheck_nccl_log")),
     )
+
+
+def _text_or_none(value: object) -> str | None:
+    return str(value) if value else None
 
 
 # --- reading ------------------------------------------------------------------------------------

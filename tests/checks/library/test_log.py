@@ -240,7 +240,7 @@ ROWS = [
         right=GOOD + R0.info("NVLS multicast support is available on dev 0")),
     Row("LOG-044", TOPOLOGY_FILE, GOOD + R0.warn("Could not open XML topology file /x.xml : No such file or directory")),
     Row("LOG-045", MNNVL, GOOD + R0.warn("MNNVL (cliqueSize 4) is available but not working on this system. Check the IMEX")),
-    Row("LOG-046", NODES, job(nodes=4), unknown=without(GOOD, "nNodes")),
+    Row("LOG-046", NODES, job(nodes=4), given=ROCE, unknown=without(GOOD, "nNodes")),
     Row("LOG-047", SLOW_INIT, late_init("75.00"), status=Status.WARN, unknown=without(GOOD, "Init timings")),
     Row("LOG-048", TIMEOUT, GOOD + TIMED.format(0, 7, "ALLREDUCE") + WORK.format(0, 9, 6) + WORK.format(3, 6, 6),
         right=GOOD + WORK.format(0, 9, 9)),
@@ -402,6 +402,26 @@ def test_early_and_late_retries(minutes: int, rule: str) -> None:
     stamped = "".join(f"[2026-01-01 10:00:00] {line}\n" for line in GOOD.splitlines())
     late = R0.warn(COMPLETED.format(12), stamp=f"[2026-01-01 10:{minutes:02}:05] ")
     assert judged(stamped + late).verdicts[0].rule == rule
+
+
+def test_machines_that_log_under_one_name_are_not_blamed() -> None:
+    """``gpu-a.rack1`` and ``gpu-a.rack2`` both log as ``gpu-a``."""
+    four = [*ranks(("gpu-a",), 2, pid=100), *ranks(("gpu-a",), 2, pid=200)]
+    text = job(four, nodes=2)
+    for channel in (0, 1):
+        step = f"Channel 0{channel}/0 : 1[1] -> 2[0] "
+        text = text.replace(f"{step}via P2P/CUMEM", f"{step}[send] via NET/IB/{channel}/GDRDMA")
+    judgement = judged(text)
+    assert {judgement.rulings[rule].state for rule in ("LOG-018", "LOG-023", "LOG-046")} == {
+        "unknown"
+    }
+    assert {verdict.status for verdict in judgement.verdicts} == {Status.SKIP}
+
+
+def test_a_storage_nic_has_nothing_to_carry() -> None:
+    idle = GOOD.replace("via NET/IB/1", "via NET/IB/0")
+    assert judged(idle, nics=["mlx5_0"]).rulings["LOG-024"].state == "right"
+    assert judged(idle).rulings["LOG-024"].found[0].status is Status.WARN
 
 
 def test_rccl_skips_what_is_of_cuda() -> None:

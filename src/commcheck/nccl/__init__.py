@@ -1,0 +1,1 @@
+"""What NCCL and HCCL say they do: their logs read into facts, and the rules that judge them."""

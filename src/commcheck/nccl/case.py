@@ -1,0 +1,261 @@
+"""One job to judge: its last attempt, its world communicator, and what the input can show.
+
+Restarts and appended logs put several attempts into one input: an attempt whose GPUs another one
+took over later is not judged. Rules ask here, so that all of them see the same job.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from commcheck.nccl.facts import Comm, Error, Job, Member, Process
+from commcheck.nccl.site import Site, SiteHost
+
+DAMAGED_SHARE: Final = 0.05
+"""Share of fragments above which nothing is concluded from counts or absence."""
+
+BUILT_IN: Final = ("IB", "Socket")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job's facts and the site's expectations, with what follows from both."""
+
+    job: Job
+    site: Site = field(default_factory=Site)
+
+    @cached_property
+    def _parts(self) -> list[set[Process]]:
+        """Processes that share a communicator, in order of appearance: jobs and attempts."""
+        parent: dict[Process, Process] = {}
+
+        def root(proc: Process) -> Process:
+            while parent.setdefault(proc, proc) is not proc:
+                parent[proc] = parent[parent[proc]]
+                proc = parent[proc]
+            return proc
+
+        for comm in self.job.comms.values():
+            procs = [member.proc for member in comm.members.values()]
+            for proc in procs[1:]:
+                parent[root(proc)] = root(procs[0])
+        parts: dict[Process, set[Process]] = {}
+        for comm in self.job.comms.values():
+            for member in comm.members.values():
+                parts.setdefault(root(member.proc), set()).add(member.proc)
+        return list(parts.values())
+
+    @cached_property
+    def superseded(self) -> set[Process]:
+        """Processes of attempts whose GPUs a later attempt took over."""
+        gone: set[Process] = set()
+        later: set[tuple[str, str]] = set()
+        for part in reversed(self._parts):
+            gpus = {
+                (member.proc.host, member.bus)
+                for comm in self.job.comms.values()
+                for member in comm.members.values()
+                if member.proc in part and member.bus
+            }
+            if gpus & later:
+                gone |= part
+            later |= gpus
+        return gone
+
+    @cached_property
+    def attempts(self) -> int:
+        """How many attempts or jobs the input holds."""
+        return max(1, len(self._parts))
+
+    @cached_property
+    def procs(self) -> tuple[Process, ...]:
+        """The processes that are judged."""
+        return tuple(each for each in self.job.procs.values() if each not in self.superseded)
+
+    @cached_property
+    def comms(self) -> tuple[Comm, ...]:
+        """Their communicators."""
+        return tuple(
+            comm
+            for comm in self.job.comms.values()
+            if any(member.proc not in self.superseded for member in comm.members.values())
+        )
+
+    @cached_property
+    def world(self) -> Comm | None:
+        """The largest communicator; of equal ones the first."""
+        return max(self.comms, key=lambda comm: (comm.nranks, -comm.order), default=None)
+
+    # --- hosts and ranks ------------------------------------------------------------------------
+
+    def machine(self, host: str) -> str:
+        """The machine of a host name of the log."""
+        return self.site.machine(host)
+
+    def expected(self, host: str) -> SiteHost:
+        """What the inventory says of it."""
+        return self.site.of(host)
+
+    def rank_host(self, comm: Comm, rank: int) -> str | None:
+        """The machine a rank runs on, or None where no line of it was seen."""
+        member = comm.members.get(rank)
+        return self.machine(member.proc.host) if member else None
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """Machines of the world communicator, or of all processes."""
+        procs = (
+            [member.proc for member in self.world.members.values()] if self.world else self.procs
+        )
+        return tuple(dict.fromkeys(self.machine(each.host) for each in procs if each.host))
+
+    @cached_property
+    def world_procs(self) -> tuple[Process, ...]:
+        """Processes of the world communicator."""
+        if self.world is None:
+            return self.procs
+        return tuple(dict.fromkeys(member.proc for member in self.world.members.values()))
+
+    def domains(self, comm: Comm) -> int | None:
+        """NVLink domains with ranks of it: hosts, but a rack of MNNVL is one; None: not known."""
+        if comm.mnnvl:
+            return comm.nodes if comm.nodes == 1 else None
+        return len({self.machine(member.proc.host) for member in comm.members.values()})
+
+    # --- gates ----------------------------------------------------------------------------------
+
+    @cached_property
+    def network_in_use(self) -> bool:
+        """True where the world communicator's traffic crosses a network."""
+        comm = self.world
+        if comm is None:
+            return len(self.hosts) > 1
+        if comm.nets or comm.collnet:
+            return True
+        if comm.mnnvl and comm.nodes == 1:
+            return False
+        return len(self.hosts) > 1 or (comm.nodes or 1) > 1
+
+    @cached_property
+    def networks(self) -> dict[str, list[Process]]:
+        """``Using network`` values of the world's processes; a cut name counts as the whole one."""
+        found: dict[str, list[Process]] = {}
+        for proc in self.world_procs:
+            if proc.network:
+                found.setdefault(proc.network, []).append(proc)
+        for short in sorted(found, key=len):
+            whole = [
+                name
+                for name in found
+                if name != short and name.startswith(short) and len(found[name]) > len(found[short])
+            ]
+            if whole and short not in BUILT_IN:
+                found[whole[0]] += found.pop(short)
+        return found
+
+    @cached_property
+    def network(self) -> str | None:
+        """The network that most processes use."""
+        return max(self.networks, key=lambda name: len(self.networks[name]), default=None)
+
+    @property
+    def plugin(self) -> bool:
+        """True where a plugin carries the traffic: its lines and devices are its own."""
+        return self.network is not None and self.network not in BUILT_IN
+
+    @cached_property
+    def narrow(self) -> str:
+        """Why absence proves nothing: the input shows only a part of the job. Else empty."""
+        comm = self.world
+        if comm is None or comm.nranks <= 1:
+            return ""
+        seen = len(comm.members)
+        if seen == 1:
+            return f"the input holds 1 of {comm.nranks} ranks"
+        if comm.nodes and not comm.mnnvl and len(self.hosts) < comm.nodes and seen < comm.nranks:
+            return f"the input holds {len(self.hosts)} of {comm.nodes} hosts"
+        return ""
+
+    @cached_property
+    def damaged(self) -> str:
+        """Why counts prove nothing, or empty."""
+        stats = self.job.stats
+        if stats.repeated:
+            return f"Ray's de-duplication replaced {stats.repeated} lines"
+        if stats.damaged_share > DAMAGED_SHARE:
+            return f"{stats.damaged_share:.0%} of the lines lost their head or tail"
+        return ""
+
+    @cached_property
+    def unclear_hosts(self) -> str:
+        """Why host names do not tell machines apart, or empty.
+
+        NCCL cuts names at the dot, so machines of two racks may log alike; pods of one machine may
+        log under different names. Its own count of nodes gives both away.
+        """
+        comm = self.world
+        if comm is None or comm.nodes is None or comm.mnnvl or len(comm.members) < comm.nranks:
+            return ""
+        if all(proc.host in self.site.hosts for proc in self.world_procs):
+            return ""
+        if comm.nodes == len(self.hosts):
+            return ""
+        return f"NCCL counts {comm.nodes} nodes, the log has {len(self.hosts)} host names"
+
+    @property
+    def uncountable(self) -> str:
+        """Why neither counts nor absence prove anything, or empty."""
+        return self.damaged or self.narrow
+
+    @property
+    def turn_on_whole(self) -> str:
+        """What would make the input whole."""
+        if self.job.stats.repeated:
+            return "set RAY_DEDUP_LOGS=0 for the driver, or read the per-worker files"
+        return "read the logs of all ranks (NCCL_DEBUG=INFO everywhere, one file a process: %h.%p)"
+
+    def saw(self, subsystem: str) -> bool:
+        """True where lines of a subsystem were certainly logged."""
+        return any(subsystem in proc.seen for proc in self.procs)
+
+    # --- errors ---------------------------------------------------------------------------------
+
+    @cached_property
+    def errors(self) -> tuple[Error, ...]:
+        """Errors of the judged processes, file by file in order."""
+        found = [error for proc in self.procs for error in proc.errors]
+        return tuple(sorted(found, key=lambda error: error.at))
+
+    def of_kind(self, *kinds: str) -> list[Error]:
+        """Errors of some kinds."""
+        return [error for error in self.errors if error.kind in kinds]
+
+    @property
+    def version(self) -> tuple[int, int, int] | None:
+        """The newest version that any process prints."""
+        versions = [proc.version for proc in self.procs if proc.version]
+        if not versions and self.job.banners:
+            first = next(iter(self.job.banners)).partition("+")[0].split(".")
+            numbers = [int("".join(c for c in part if c.isdigit()) or 0) for part in first[:3]]
+            return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else None
+        return max(versions, default=None)
+
+    def where(self, places: Iterable[tuple[int, int] | None], most: int = 5) -> list[str]:
+        """Places as ``file:line``, a few of them."""
+        found = sorted({place for place in places if place is not None})
+        return [self.job.where(place) for place in found[:most]]
+
+
+def channels_of(comm: Comm) -> Counter[int]:
+    """Channel counts that the members declare."""
+    return Counter(m.channels for m in comm.members.values() if m.channels is not None)
+
+
+def lacks_gdr(member: Member) -> bool | None:
+    """True where most of a rank's network lines lack GPU Direct; None without any such line."""
+    plain, direct = member.net[0] + member.net[1], member.net[2] + member.net[3]
+    return None if plain + direct == 0 else plain > direct

@@ -1,0 +1,274 @@
+"""What a NCCL log can show to have gone wrong while the job ran."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from commcheck.model import Cause, Words
+from commcheck.nccl.causes import DRAINED, RESTART, step
+
+RETRY_EXCEEDED: Final = Cause(
+    slug="nccl-ib-retry-exceeded",
+    title=Words("RDMA packets got no answer", "RDMA 报文无应答"),
+    meaning=Words(
+        "Status 12: the NIC sent again and again and got no acknowledgement. At the start the path "
+        "does not work (GID, VLAN, MTU, ACL, route); after hours a link flapped, PFC paused too "
+        "long, or the peer died.",
+        "状态 12：网卡反复重传仍未收到确认。启动时出现说明路径不通（GID、VLAN、MTU、ACL、路由）；"
+        "运行数小时后出现则为链路抖动、PFC 风暴或对端退出。",
+    ),
+    remedies=(
+        step("Was the link down?", "检查链路是否断过。", "rdma link show"),
+        step(
+            "Does RDMA work between the two, with the same GID?",
+            "用相同 GID 测试两端 RDMA。",
+            "ib_write_bw -d {hca} -x {gid_index} {peer}",
+            before=Words(
+                "Host drained: it loads the link; a server side runs on the peer.",
+                "主机已排空：会产生负载；对端需先启动服务端。",
+            ),
+        ),
+        step("Errors and pauses of the port.", "查看端口错误与暂停计数。", "ethtool -S {netdev}"),
+    ),
+)
+COMPLETION: Final = Cause(
+    slug="nccl-ib-completion-error",
+    title=Words("An RDMA operation failed", "RDMA 操作失败"),
+    meaning=Words(
+        "4 and 10: memory keys, often ACS, IOMMU or a buffer freed too early. 9: the ranks "
+        "disagree on sizes. 11: the remote side broke. 13: the receiver hung.",
+        "4、10：内存键问题，常见于 ACS、IOMMU 或缓冲区过早释放；9：两端大小不一致；"
+        "11：对端故障；13：接收端挂起。",
+    ),
+    remedies=(
+        step("Read the peer's log of the same moment.", "查看对端同一时刻的日志。"),
+        step("Is ACS on between GPU and NIC?", "检查 GPU 与网卡间是否启用 ACS。", "lspci -vvv"),
+    ),
+)
+QP_SETUP: Final = Cause(
+    slug="nccl-qp-setup-failed",
+    title=Words("An RDMA connection was not set up", "RDMA 连接建立失败"),
+    meaning=Words(
+        "110, 113, 101: the peer's RoCE address is not reachable (route, VLAN, rails that are not "
+        "connected). 22: the GID at this index is empty. 19: there is no such index.",
+        "110、113、101：对端 RoCE 地址不可达（路由、VLAN、轨道未互通）；22：该索引的 GID 为空；"
+        "19：索引不存在。",
+    ),
+    remedies=(
+        step("Which GIDs does the port have?", "查看端口的 GID 表。", "show_gids {hca}"),
+        step(
+            "Unset NCCL_IB_GID_INDEX (NCCL 2.21 and newer choose by themselves), or set the index "
+            "that is right on every port.",
+            "取消 NCCL_IB_GID_INDEX（2.21 起自动选择），或设为每个端口都正确的索引。",
+            before=RESTART,
+        ),
+    ),
+)
+MEMLOCK: Final = Cause(
+    slug="nccl-memlock",
+    title=Words("Memory could not be registered", "内存注册失败"),
+    meaning=Words(
+        "The process may not lock enough memory for RDMA, or uses too many queue pairs.",
+        "进程可锁定的内存不足，或队列对过多。",
+    ),
+    remedies=(
+        step(
+            "Shows the limit of the process.",
+            "查看进程的限制。",
+            "grep -i locked /proc/{pid}/limits",
+        ),
+        step(
+            "memlock unlimited in limits.conf or the container (--ulimit memlock=-1).",
+            "在 limits.conf 或容器中设置 memlock 无限制（--ulimit memlock=-1）。",
+            before=RESTART,
+        ),
+    ),
+)
+ASYNC_EVENT: Final = Cause(
+    slug="nccl-ib-async-event",
+    title=Words("The NIC reported an event", "网卡上报异步事件"),
+    meaning=Words(
+        "A port went down and up, or the device failed: cable, transceiver, switch port; news of "
+        "the subnet manager or of an address alone is mostly harmless.",
+        "端口断通或设备故障：线缆、光模块、交换机端口；仅子网管理器或地址变化通常无害。",
+    ),
+    remedies=(
+        step("When did the port change?", "查看端口变化时间。", "dmesg -T"),
+        step(
+            "Check cable and transceiver.", "检查线缆与光模块。", who="network team", before=DRAINED
+        ),
+    ),
+)
+SHM: Final = Cause(
+    slug="nccl-shm-too-small",
+    title=Words("Shared memory is too small", "共享内存空间不足"),
+    meaning=Words(
+        "A container has 64 MiB by default; stale files of killed jobs fill it, too.",
+        "容器默认 64 MiB；被终止作业的残留文件也会占满。",
+    ),
+    remedies=(
+        step("How full is it, and with what?", "查看占用情况。", "df -h /dev/shm"),
+        step(
+            "--shm-size=16g, or an emptyDir of medium Memory; --ipc=host.",
+            "--shm-size=16g 或 Memory 类型 emptyDir；--ipc=host。",
+            before=RESTART,
+        ),
+    ),
+)
+DUPLICATE_GPU: Final = Cause(
+    slug="nccl-duplicate-gpu",
+    title=Words("Two ranks on one GPU", "两个 rank 使用同一 GPU"),
+    meaning=Words(
+        "LOCAL_RANK was not used to choose the device, or CUDA_VISIBLE_DEVICES is wrong.",
+        "未按 LOCAL_RANK 选择设备，或 CUDA_VISIBLE_DEVICES 有误。",
+    ),
+    remedies=(
+        step(
+            "torch.cuda.set_device(LOCAL_RANK) before init_process_group.",
+            "在 init_process_group 之前调用 torch.cuda.set_device(LOCAL_RANK)。",
+            before=RESTART,
+        ),
+    ),
+)
+CUDA: Final = Cause(
+    slug="nccl-cuda-failure",
+    title=Words("A CUDA call failed", "CUDA 调用失败"),
+    meaning=Words(
+        "Out of memory, a failed GPU, or an error of the program that NCCL only met.",
+        "显存不足、GPU 故障，或程序自身错误被 NCCL 遇到。",
+    ),
+    remedies=(
+        step("Is there an Xid at that time?", "查看当时是否有 Xid。", "dmesg -T"),
+        step("How is the GPU?", "查看 GPU 状态。", "nvidia-smi -q -d ECC,PAGE_RETIREMENT"),
+    ),
+)
+MISMATCH: Final = Cause(
+    slug="nccl-collective-mismatch",
+    title=Words("Ranks call different collectives", "各 rank 调用的集合通信不一致"),
+    meaning=Words(
+        "Sizes or settings differ: another collective, NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, or "
+        "another version.",
+        "大小或设置不同：集合通信不同、NCCL_ALGO、NCCL_PROTO、NCCL_BUFFSIZE 或版本不同。",
+    ),
+    remedies=(
+        step("Compare the NCCL_* settings of the ranks.", "比较各 rank 的 NCCL_* 设置。"),
+        step(
+            "TORCH_DISTRIBUTED_DEBUG=DETAIL for one run shows the first call that differs.",
+            "用 TORCH_DISTRIBUTED_DEBUG=DETAIL 运行一次，定位首个不一致的调用。",
+            before=RESTART,
+        ),
+    ),
+)
+NVLS: Final = Cause(
+    slug="nccl-nvls-failed",
+    title=Words("NVLink SHARP does not work", "NVLink SHARP 不可用"),
+    meaning=Words(
+        "Multicast memory over NVSwitch could not be set up, or only on some ranks: Fabric "
+        "Manager, or a virtual machine without it.",
+        "无法建立 NVSwitch 组播，或只有部分 rank 可用：Fabric Manager 异常或虚拟机不支持。",
+    ),
+    remedies=(
+        step("Is it running?", "检查是否运行。", "systemctl status nvidia-fabricmanager"),
+        step(
+            "Restart it.",
+            "重启该服务。",
+            "systemctl restart nvidia-fabricmanager",
+            before=DRAINED,
+        ),
+    ),
+)
+TOPOLOGY_FILE: Final = Cause(
+    slug="nccl-topology-file",
+    title=Words("The topology is not what it should be", "拓扑信息有误"),
+    meaning=Words(
+        "NCCL_TOPO_FILE cannot be read or is of another machine; NCCL guesses instead, in silence.",
+        "NCCL_TOPO_FILE 无法读取或属于其他机型；NCCL 会静默自行猜测。",
+    ),
+    remedies=(
+        step(
+            "Mount the file of this machine type in the container, or unset NCCL_TOPO_FILE.",
+            "在容器中挂载本机型的文件，或取消 NCCL_TOPO_FILE。",
+            before=RESTART,
+        ),
+    ),
+)
+MNNVL: Final = Cause(
+    slug="nccl-mnnvl-broken",
+    title=Words("NVLink between hosts does not work", "跨主机 NVLink 不可用"),
+    meaning=Words(
+        "The rack has multi-node NVLink, and the IMEX domain is not up.",
+        "机柜具备跨主机 NVLink，但 IMEX 域未就绪。",
+    ),
+    remedies=(step("Is IMEX running everywhere?", "检查各节点 IMEX。", "nvidia-imex-ctl -N"),),
+)
+NODES: Final = Cause(
+    slug="nccl-nodes-miscounted",
+    title=Words("NCCL counts the hosts wrongly", "NCCL 识别的主机数不对"),
+    meaning=Words(
+        "Containers with other host names on one machine count as several and talk over the "
+        "network; cloned NCCL_HOSTID counts as one.",
+        "同机的多个容器主机名不同会被当作多台并走网络；NCCL_HOSTID 相同则被当作一台。",
+    ),
+    remedies=(
+        step(
+            "One container a host, or one NCCL_HOSTID for all containers of a machine.",
+            "一台主机一个容器，或为同机容器设置相同的 NCCL_HOSTID。",
+            before=RESTART,
+        ),
+    ),
+)
+SLOW_INIT: Final = Cause(
+    slug="nccl-slow-init",
+    title=Words("Init is slow", "初始化缓慢"),
+    meaning=Words(
+        "A large bootstrap share: a slow or wrong interface, or a late rank; connections: queue "
+        "pair set-up.",
+        "bootstrap 占比大：接口慢或选错，或有 rank 迟到；connections 占比大：队列对建立慢。",
+    ),
+    remedies=(
+        step(
+            "Set NCCL_SOCKET_IFNAME to a fast interface.",
+            "将 NCCL_SOCKET_IFNAME 设为高速接口。",
+            before=RESTART,
+        ),
+    ),
+)
+TIMEOUT: Final = Cause(
+    slug="nccl-collective-timeout",
+    title=Words("A collective did not end", "集合通信超时"),
+    meaning=Words(
+        "All ranks but some reached the same collective: the late ones hang or died; or the fabric "
+        "lost it.",
+        "除个别外所有 rank 都到达同一集合通信：迟到者挂起或已退出，或网络丢失。",
+    ),
+    remedies=(
+        step("Where does the late rank stand?", "查看迟到 rank 停在何处。", "py-spy dump -p {pid}"),
+        step(
+            "Collect the flight recorder dumps of all ranks.",
+            "收集所有 rank 的 flight recorder 转储。",
+        ),
+    ),
+)
+DESYNC: Final = Cause(
+    slug="nccl-collective-desync",
+    title=Words("Ranks wait in different collectives", "各 rank 停在不同的集合通信"),
+    meaning=Words(
+        "The program took different ways on different ranks: no fault of the network.",
+        "程序在不同 rank 上走了不同分支：并非网络问题。",
+    ),
+    remedies=(
+        step(
+            "Look for a branch that depends on data or rank between collectives.",
+            "检查集合通信之间依赖数据或 rank 的分支。",
+        ),
+    ),
+)
+FORCED: Final = Cause(
+    slug="nccl-forced-algorithm",
+    title=Words("NCCL's choice is overridden", "强制指定了算法或协议"),
+    meaning=Words(
+        "NCCL_ALGO or NCCL_PROTO is set in a training job, mostly left over from a benchmark.",
+        "训练作业中设置了 NCCL_ALGO 或 NCCL_PROTO，多为基准测试遗留。",
+    ),
+    remedies=(step("Unset them.", "取消设置。", before=RESTART),),
+)

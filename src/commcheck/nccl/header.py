@@ -1,0 +1,98 @@
+"""The head of an NCCL line, of every version: ``[time ]host:pid:tid [dev] [file:line ]NCCL LEVEL``.
+
+Read backwards from the token, word by word: a search for the whole grammar is quadratic on long
+junk, and wrappers put anything in front. A host name that touches the text before it was glued to
+another line: it is split there if the name is known from a clean line, else nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+PREFIX_MOST: Final = 400
+"""Characters before the token that are looked at: NCCL's own head has at most 330."""
+
+_HOST: Final = re.compile(r"\w[\w-]{0,254}$")
+_NUMBER: Final = re.compile(r"\d{1,10}")
+_DEV: Final = re.compile(r"\[(-?\d{1,4})\]")
+_MS: Final = re.compile(r"\d+\.\d+")
+_FILE: Final = re.compile(r"[\w./+-]{1,120}:\d{1,6}")
+_FUNCTION: Final = re.compile(r" \([^()]{0,80}\)$")
+_STAMP: Final = re.compile(r"\[([^\[\]]{4,64})\] $")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A parsed head: ``start`` is where it begins in the text, ``stamp`` NCCL's own time."""
+
+    host: str
+    pid: int
+    tid: int
+    dev: int | None
+    file: str
+    start: int
+    stamp: str
+
+
+def parse_head(text: str, end: int, known: Collection[str], *, first: bool = True) -> Head | None:
+    """The head that ends at ``end`` (where `` NCCL `` begins), or None: its host is lost.
+
+    ``known`` are hosts from clean lines. ``first=False``: another head stands before it on the same
+    line, so its host must be known.
+    """
+    base = max(0, end - PREFIX_MOST)
+    tail = text[base:end]
+    function = _FUNCTION.search(tail)
+    if function:
+        tail = tail[: function.start()]
+    words = tail.split(" ")
+    file, dev = "", None
+    if len(words) > 1 and _FILE.fullmatch(words[-1]) and words[-1].count(":") == 1:
+        file = words.pop()
+    if len(words) > 1 and _MS.fullmatch(words[-1]):
+        words.pop()
+    match = _DEV.fullmatch(words[-1]) if len(words) > 1 else None
+    if match:
+        dev = int(match[1])
+        words.pop()
+    parts = words[-1].rsplit(":", 2)
+    if len(parts) != 3 or not all(_NUMBER.fullmatch(part) for part in parts[1:]):
+        return None
+    place = base + len(" ".join(words)) - len(words[-1])
+    # A token without a level, in front: another line broke off there.
+    alone = first and " NCCL" not in text[base:place]
+    before, host = _split_host(parts[0], known, first=alone)
+    if not host:
+        return None
+    start = place + len(before)
+    stamp = _STAMP.search(text[max(0, start - 70) : start])
+    return Head(host, int(parts[1]), int(parts[2]), dev, file, start, stamp[1] if stamp else "")
+
+
+def _split_host(word: str, known: Collection[str], *, first: bool) -> tuple[str, str]:
+    """What stands before the host name, and the name; an empty name where it cannot be told."""
+    match = _HOST.search(word[-256:])
+    if match is None:
+        return word, ""
+    host = match[0]
+    before = word[: len(word) - len(host)]
+    if host in known or (first and _ends_a_wrapper(before)):
+        return before, host
+    # Glued: the longest known name that ends the word is where the other line broke in.
+    for size in range(len(host) - 1, 0, -1):
+        if host[-size:] in known:
+            return word[:-size], host[-size:]
+    return word, ""
+
+
+def _ends_a_wrapper(before: str) -> bool:
+    """True where a host name may follow: the line's start, or a wrapper's closing mark."""
+    return not before or before[-1] in "])>\"'" or before[-2:] in ("]:", "):", ">:")
+
+
+def time_of(stamp: str) -> str:
+    """NCCL's stamp with blanks for its underscores."""
+    return stamp.replace("_", " ")

@@ -1,0 +1,261 @@
+"""All rules on one job: the verdicts, and the list of what was judged and what was not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from commcheck.check import failed, passed, undecidable, warned
+from commcheck.model import Cause, Status, Verdict, Words
+from commcheck.nccl import (
+    rules_diag,
+    rules_errors,
+    rules_gdr,
+    rules_hccl,
+    rules_ib,
+    rules_init,
+    rules_network,
+    rules_program,
+    rules_topology,
+)
+from commcheck.nccl.case import Case
+from commcheck.nccl.rules_errors import first_cause
+from commcheck.nccl.ruling import INFO_EVERYWHERE, Found, Rule, Ruling, other, unknown
+from commcheck.nccl.topology import figure, rings
+from commcheck.report.ranges import natural
+
+NCCL_RULES: Final[tuple[Rule, ...]] = tuple(
+    sorted(
+        (
+            *rules_network.RULES,
+            *rules_init.RULES,
+            *rules_gdr.RULES,
+            *rules_ib.RULES,
+            *rules_topology.RULES,
+            *rules_errors.RULES,
+            *rules_program.RULES,
+            *rules_diag.RULES,
+        ),
+        key=lambda rule: (not rule.id.startswith("LOG"), rule.id),
+    )
+)
+HCCL_RULES: Final = rules_hccl.RULES
+
+ID: Final = "library.log"
+TITLE: Final = Words("What NCCL and HCCL say they do", "NCCL/HCCL 日志审计")
+
+NEEDED: Final = ("LOG-001", "LOG-006", "LOG-013", "LOG-014", "LOG-054")
+"""What must be judged before a job may be called healthy."""
+
+NEEDED_ON_NETWORK: Final = ("LOG-023", "LOG-024")
+
+CUDA_ONLY: Final = frozenset({"LOG-017", "LOG-043", "LOG-045"})
+
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found, and each rule's answer."""
+
+    verdicts: tuple[Verdict, ...]
+    rulings: Mapping[str, Ruling]
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Rules that could tell."""
+        return tuple(r for r, ruling in self.rulings.items() if ruling.state in ("wrong", "right"))
+
+    @property
+    def not_judged(self) -> Mapping[str, str]:
+        """Rules that could not, with why and what to turn on."""
+        return {
+            rule: f"{ruling.why}; {ruling.turn_on}"
+            for rule, ruling in self.rulings.items()
+            if ruling.state == "unknown"
+        }
+
+
+def judge(case: Case) -> Judgement:
+    """Every rule; the verdict that names the first cause stands first.
+
+    Where nothing is wrong there is one verdict: pass, or undecidable with what to turn on.
+    """
+    rulings: dict[str, Ruling] = {}
+    hccl = case.job.hccl.any
+    nccl = _says_something(case)
+    if nccl:
+        rulings |= {rule.id: _ask(rule, case) for rule in NCCL_RULES}
+    elif not hccl:
+        nothing = unknown("there is no NCCL or HCCL line in the input", INFO_EVERYWHERE)
+        rulings |= {rule.id: nothing for rule in (*NCCL_RULES, *HCCL_RULES)}
+    if hccl:
+        rulings |= {rule.id: rule.judge(case) for rule in HCCL_RULES}
+    found = [each for ruling in rulings.values() for each in ruling.found]
+    verdicts = tuple(_verdict(each) for each in _in_order(case, found))
+    judgement = Judgement(verdicts, rulings)
+    if any(verdict.status is Status.FAIL for verdict in verdicts):
+        return judgement
+    summary = _summary(case, judgement)
+    if verdicts and summary.status is Status.PASS:
+        return judgement  # what is only warned of is not healthy either
+    return replace(judgement, verdicts=(*verdicts, summary))
+
+
+def _says_something(case: Case) -> bool:
+    job = case.job
+    return bool(job.stats.nccl_lines or job.procs or job.banners or job.timeouts or job.progress)
+
+
+def _ask(rule: Rule, case: Case) -> Ruling:
+    if case.job.rccl and rule.id in CUDA_ONLY:
+        return other("this is RCCL: no CUDA, no NVLS")
+    return rule.judge(case)
+
+
+def _in_order(case: Case, found: list[Found]) -> list[Found]:
+    root = first_cause(case)
+    place = case.job.where(root.at) if root else ""
+
+    def rank(each: Found) -> tuple[bool, bool]:
+        return each.status is not Status.FAIL, not (place and place in each.evidence)
+
+    ordered = sorted(found, key=rank)
+    if root and ordered and place in ordered[0].evidence and len(ordered) > 1:
+        ordered[0] = replace(ordered[0], measured={**ordered[0].measured, "first_cause": True})
+    return ordered
+
+
+def _verdict(found: Found) -> Verdict:
+    say = failed if found.status is Status.FAIL else warned
+    measured = {**found.measured, "evidence": list(found.evidence)}
+    verdict = say(
+        found.cause,
+        " ".join(found.reason.split()),
+        measured=measured,
+        rule=found.rule,
+        **_filled(found.cause, found.places),
+    )
+    hosts = tuple(sorted(found.hosts, key=natural))
+    return replace(verdict, hosts=hosts, figures=found.figures)
+
+
+def _filled(cause: Cause, places: Mapping[str, object]) -> dict[str, object]:
+    """A value for every place of the remedies; an empty one is shown as a place to fill."""
+    wanted = {name for remedy in cause.remedies for name in _PLACE.findall(remedy.command)}
+    return {name: places.get(name, "") for name in wanted}
+
+
+def _summary(case: Case, judgement: Judgement) -> Verdict:
+    """Where nothing fails: healthy (LOG-055), or what keeps it from being called so."""
+    if case.job.hccl.any and "LOG-001" not in judgement.rulings:
+        return _hccl_summary(judgement)
+    rule, why, turn_on = _doubt(case, judgement)
+    measured: dict[str, object] = {
+        "rules_judged": list(judgement.judged),
+        "rules_not_judged": dict(judgement.not_judged),
+    }
+    if rule:
+        return replace(undecidable(why, turn_on=turn_on), rule=rule, measured=measured)
+    comm = case.world
+    known = rings(case, comm) if comm else ()
+    text = _healthy_text(case)
+    figures = (figure(case, comm, known[0]),) if comm and known and len(case.hosts) > 1 else ()
+    told = "LOG-055" if comm and comm.via else "DIAG-002" if case.job.diag else "LOG-055"
+    return replace(passed(text, measured=measured), rule=told, figures=figures)
+
+
+def _healthy_text(case: Case) -> str:
+    comm = case.world
+    diag = case.job.diag
+    if comm is None or not comm.members:
+        return f"NCCL's diagnostics report nothing wrong ({len(diag)} lines)"
+    hosts = len(case.hosts)
+    parts = [f"all {comm.nranks} ranks on {hosts} host{'s' if hosts > 1 else ''} came up"]
+    if case.network_in_use:
+        parts.append(f"network {case.network}")
+        if comm.nets and case.network != "Socket" and any("GDRDMA" in via for via in comm.via):
+            parts.append("GPU Direct on every rank")
+        known = rings(case, comm)
+        if known:
+            parts.append(f"{len(known)} rings with {known[0].crossings} host crossings each")
+    else:
+        parts.append("no network in use")
+    return ", ".join(parts)
+
+
+def _doubt(case: Case, judgement: Judgement) -> tuple[str, str, str]:
+    """Why the job cannot be called healthy: rule, reason, what to turn on. Empty: it can."""
+    job = case.job
+    if not _says_something(case):
+        return "LOG-052", "there is no NCCL or HCCL line in the input", INFO_EVERYWHERE
+    if case.damaged:
+        return "LOG-051", f"nothing can be counted: {case.damaged}", case.turn_on_whole
+    comm = case.world
+    if job.diag and (comm is None or not comm.via):
+        return _diag_doubt(judgement)
+    if comm is None:
+        return (
+            "LOG-055",
+            "no warning, but at this level NCCL says nothing else"
+            if job.stats.nccl_lines or job.banners
+            else "no NCCL line that tells of a communicator",
+            INFO_EVERYWHERE,
+        )
+    if case.narrow:
+        return "LOG-055", f"what is shown is right, but {case.narrow}", case.turn_on_whole
+    done = sum(member.complete for member in comm.members.values())
+    if done < comm.nranks:
+        return (
+            "LOG-055",
+            f"{done} of {comm.nranks} ranks are known to have completed init",
+            case.turn_on_whole,
+        )
+    if case.network_in_use and not comm.nets and not comm.collnet:
+        return (
+            "LOG-055",
+            "initialised, but no path over the network was used yet (paths connect at the first "
+            "collective from 2.22)",
+            "look again after the first step",
+        )
+    needed = NEEDED + (NEEDED_ON_NETWORK if case.network_in_use and comm.nets else ())
+    for rule in needed:
+        ruling = judgement.rulings[rule]
+        if ruling.state == "unknown" and not _not_seen(case, rule):
+            return rule, ruling.why, ruling.turn_on
+    return "", "", ""
+
+
+def _not_seen(case: Case, rule: str) -> bool:
+    """True for parts that a job need not have: rings of one that only uses trees or NVLS."""
+    comm = case.world
+    if rule != "LOG-023" or comm is None:
+        return False
+    return not comm.ring_next and not comm.graph_next and comm.channels is None
+
+
+def _diag_doubt(judgement: Judgement) -> tuple[str, str, str]:
+    verified = judgement.rulings["DIAG-002"]
+    for rule in ("DIAG-001", "DIAG-014", "DIAG-003", "DIAG-006"):
+        ruling = judgement.rulings[rule]
+        if ruling.state == "unknown":
+            return rule, ruling.why, ruling.turn_on
+    if verified.state == "right" or judgement.rulings["DIAG-009"].state == "right":
+        return "", "", ""
+    return "DIAG-002", "the report verified nothing", "keep the stdout of all ranks"
+
+
+def _hccl_summary(judgement: Judgement) -> Verdict:
+    measured: dict[str, object] = {
+        "rules_judged": list(judgement.judged),
+        "rules_not_judged": dict(judgement.not_judged),
+    }
+    for rule in ("HLOG-001", "HLOG-002", "HLOG-003"):
+        ruling = judgement.rulings[rule]
+        if ruling.state == "unknown":
+            return replace(
+                undecidable(ruling.why, turn_on=ruling.turn_on), rule=rule, measured=measured
+            )
+    return passed("no error in the HCCL logs of the input", measured=measured)

@@ -1,0 +1,159 @@
+"""Lines without NCCL's head that are worth reading: banners, PyTorch's watchdog, pastes.
+
+People post a few lines: an ``export``, a row of ``show_gids``, a stack trace in which JAX or
+PyTorch quotes NCCL's last warning. They are read for what they hold, and nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from commcheck.nccl import errors, hccl, messages
+from commcheck.nccl.facts import SAMPLES_MOST, Process, Progress, Timeout
+from commcheck.nccl.places import At
+
+if TYPE_CHECKING:
+    from commcheck.nccl.reader import Desk
+
+TIMEOUTS_MOST: Final = 100_000
+
+_WATCHDOG: Final = re.compile(
+    r"\[Rank (\d{1,9})\] Watchdog caught collective operation timeout: "
+    r"WorkNCCL\(SeqNum=(\d{1,9}), OpType=(\w+),.*?Timeout\(ms\)=(\d{1,9})\)"
+)
+_WORK: Final = re.compile(
+    r"\[(?:PG (?:ID )?(\S+)(?: PG GUID (\S+))? )?Rank (\d{1,9})\].*?"
+    r"[Ll]ast enqueued NCCL work: (-?\d{1,9}), last completed NCCL work: (-?\d{1,9})"
+)
+_TOLD: Final = re.compile(r"due to a collective timeout from +rank (\d{1,9})")
+_RANK: Final = re.compile(r"\[rank(\d{1,6})\]:")
+_TORCH: Final = re.compile(r"NCCL error in: .*NCCL version (\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_EXPORT: Final = re.compile(
+    r"(?:[>*$#\-\s]|export |ENV |-x |-e )*((?:NCCL|HCCL|TORCH_NCCL|UCX|GLOO)_[A-Z0-9_]+)=(\S*)"
+)
+_QUOTED: Final = re.compile(r"[Ll]ast NCCL warning\(error\) log entry \(may be unrelated\):? ?(.*)")
+_GID: Final = re.compile(
+    r"[|\s]*([\w-]+)\s+(\d{1,3})\s+(\d{1,3})\s+([0-9a-f]{4}(?::[0-9a-f]{4}){7})"
+    r"(?:\s+(\d+\.\d+\.\d+\.\d+))?\s+(v[12])\s+(\S+)\s*"
+)
+_RANK_LINE: Final = re.compile(
+    r"#?\s*#\s+Rank\s+(\d{1,9})\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+([\w.-]+) device\s+\d+ \[.*"
+)
+_TAIL: Final = re.compile(r"Channel \d+(?:/\d+)? : \d+\[[0-9a-f]+\] -> \d+\[|NCCL INFO ")
+"""What NCCL prints behind its head, which is lost here."""
+
+_FENCE: Final = re.compile(r"^\s*(?:>\s?)*(?:`{3,}\w*\s*)?")
+
+
+class Loose:
+    """Reads one file's lines that have no NCCL head."""
+
+    def __init__(self, desk: Desk, file: int) -> None:
+        self._desk = desk
+        self._job = desk.job
+        self._file = file
+        self._quotes: list[int | None] = []
+
+    def line(self, text: str, number: int) -> None:
+        """One line, unwrapped from what encodes it."""
+        at = (self._file, number)
+        if self._quotes:
+            rank = self._quotes.pop()
+            self._quoted(text.split("]: ", 1)[-1], rank, at)
+        if "HCC" in text or "EI00" in text or "EJ00" in text or "ROCE(" in text:
+            name = self._job.files[self._file]
+            if hccl.line(self._job.hccl, text, at, name):
+                return
+        if "ProcessGroupNCCL" in text or "Watchdog" in text:
+            self._torch(text, at)
+        elif "NCCL version " in text:
+            self._banner(text)
+        elif "Last error:" in text:
+            rank_mark = _RANK.search(text)
+            self._quotes = [int(rank_mark[1]) if rank_mark else None]
+        elif "RCCL version" in text:
+            self._job.rccl = self._job.rccl or at
+        elif "CCL_" in text or "=" in text[:80]:
+            self._pasted(text)
+        elif _TAIL.search(text[:200]):
+            self._job.stats.fragments += 1
+        elif "Pid" in text:
+            match = _RANK_LINE.fullmatch(text)
+            if match is not None and len(self._job.rank_hosts) < TIMEOUTS_MOST:
+                self._job.rank_hosts[int(match[1])] = match[2].partition(".")[0]
+        elif len(self._job.pasted_gids) < SAMPLES_MOST:
+            self._gid(text)
+        if "NCCL" in text:
+            self._quoted_inside(text, at)
+
+    def _banner(self, text: str) -> None:
+        match = messages.BANNER.search(text)
+        if match is not None:
+            messages.banner(self._job, match)
+        match = _TORCH.search(text[:2000])
+        if match is not None:
+            self._job.torch_version = (int(match[1]), int(match[2]), int(match[3]))
+
+    def _torch(self, text: str, at: At) -> None:
+        text = text[:2000]
+        rank_mark = _RANK.search(text)
+        match = _WATCHDOG.search(text)
+        if match is not None and len(self._job.timeouts) < TIMEOUTS_MOST:
+            rank = int(rank_mark[1]) if rank_mark else int(match[1])
+            self._job.timeouts.append(Timeout(rank, int(match[2]), match[3], int(match[4]), at))
+        work = _WORK.search(text)
+        if work is not None and len(self._job.progress) < TIMEOUTS_MOST:
+            told = _TOLD.search(text)
+            self._job.progress.append(
+                Progress(
+                    rank=int(rank_mark[1]) if rank_mark else int(work[3]),
+                    group=work[2] or work[1] or "",
+                    enqueued=int(work[4]),
+                    completed=int(work[5]),
+                    at=at,
+                    told_by=int(told[1]) if told else None,
+                )
+            )
+        self._banner(text)
+
+    def _pasted(self, text: str) -> None:
+        match = _EXPORT.match(_FENCE.sub("", text[:400]))
+        if match is not None and len(self._job.pasted_env) < SAMPLES_MOST:
+            self._job.pasted_env[match[1]] = match[2].strip("'\"`")
+
+    def _gid(self, text: str) -> None:
+        match = _GID.fullmatch(text) if len(text) < 200 else None
+        if match is not None:
+            self._job.pasted_gids.append(
+                {
+                    "device": match[1],
+                    "port": match[2],
+                    "index": match[3],
+                    "gid": match[4],
+                    "version": match[6],
+                    "netdev": match[7],
+                }
+            )
+
+    def _quoted_inside(self, text: str, at: At) -> None:
+        """JAX and others quote NCCL's last warning on one line; some print its text bare."""
+        match = _QUOTED.search(text[:4000])
+        said = match[1] if match else text
+        if match or "NCCL WARN" in text or "NCCL error" in text or "NCCL operation" in text:
+            self._quoted(said, None, at)
+
+    def _quoted(self, text: str, rank: int | None, at: At) -> None:
+        if errors.classify(text) is None:
+            return
+        host = self._job.rank_hosts.get(rank, "") if rank is not None else ""
+        proc = self._nobody(host, rank, at)
+        self._desk.on_error.warn(proc, text, at, "")
+
+    def _nobody(self, host: str, rank: int | None, at: At) -> Process:
+        """Who said it is not told: a process without a pid, one for each rank and file."""
+        key = (host, -1 if rank is None else -2 - rank, at[0])
+        proc = self._job.procs.get(key)
+        if proc is None:
+            proc = self._job.procs[key] = Process(host, 0, at, held=None, global_rank=rank)
+        return proc

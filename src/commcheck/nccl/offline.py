@@ -1,0 +1,263 @@
+"""A log audit of files: what ``commcheck analyze log`` does. The only place here that reads files.
+
+Files, folders, globs and ``-`` for standard input; plain, gz, bz2 or xz.
+"""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import lzma
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Protocol
+
+from commcheck.analysis import Analysis
+from commcheck.errors import UsageError
+from commcheck.model import Evidence, Finding, Host, Result, Verdict
+from commcheck.nccl.as_json import facts_of
+from commcheck.nccl.case import Case
+from commcheck.nccl.facts import Job
+from commcheck.nccl.judge import ID, TITLE, Judgement, judge
+from commcheck.nccl.pipeline import scan_apart
+from commcheck.nccl.reader import Desk, FileReader
+from commcheck.nccl.rules_errors import first_cause
+from commcheck.nccl.scan import Scanner
+from commcheck.nccl.site import site_of
+from commcheck.report.ranges import fold_hosts
+from commcheck.report.record import PlannedCheck
+
+STDIN: Final = "-"
+CHUNK_BYTES: Final = 1 << 18
+APART_BYTES: Final = 32 << 20
+"""Below this a second process costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """One file to read, and how long ago it last grew; None: it is closed."""
+
+    name: str
+    age_s: float | None
+    size: int
+
+
+def analyse_logs(
+    paths: Sequence[str],
+    inventory: Mapping[str, Host] | None = None,
+    *,
+    stdin: IO[bytes] | None = None,
+    processes: int = 1,
+    now_s: float | None = None,
+) -> Analysis:
+    """Audits logs. ``now_s``: the time in seconds, to tell a growing file from a closed one.
+
+    Raises ``UsageError`` where a path names nothing readable, or an inventory variable is wrong.
+    """
+    try:
+        site = site_of(inventory)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    case = Case(read_logs(paths, stdin=stdin, processes=processes, now_s=now_s), site)
+    judgement = judge(case)
+    return Analysis(
+        checks=(PlannedCheck(ID, TITLE),),
+        results=(_result(case, judgement),),
+        notes=_notes(case, judgement),
+        screen=_screen(case, judgement),
+        facts={**facts_of(case), "rules": _rules(judgement)},
+    )
+
+
+def read_logs(
+    paths: Sequence[str],
+    *,
+    stdin: IO[bytes] | None = None,
+    processes: int = 1,
+    now_s: float | None = None,
+) -> Job:
+    """The facts of all lines of all files, in the order of their names."""
+    desk = Desk()
+    for source in _inputs(paths, now_s):
+        reader = FileReader(desk, source.name)
+        index = len(desk.job.files) - 1
+        if source.age_s is not None:
+            desk.job.file_age_s[index] = source.age_s
+        if processes > 1 and source.size >= APART_BYTES and source.name != STDIN:
+            lines, cut, error = scan_apart(source.name, _chunks, reader)
+        else:
+            lines, cut, error = _scan(source.name, stdin, reader)
+        if error:
+            desk.job.unreadable[index] = error
+        desk.job.stats.lines += lines
+        reader.close(cut=cut)
+    return desk.finish()
+
+
+def _scan(name: str, stdin: IO[bytes] | None, reader: FileReader) -> tuple[int, bool, str]:
+    scanner = Scanner(reader)
+    error = ""
+    try:
+        if name == STDIN:
+            chunks = _pieces(stdin) if stdin is not None else iter(())
+        else:
+            chunks = iter(_chunks(name))
+        for chunk in chunks:
+            scanner.feed(chunk)
+    except (OSError, EOFError, lzma.LZMAError) as problem:
+        # A compressed file that was cut: what came before is read all the same.
+        error = str(problem) or type(problem).__name__
+    cut = scanner.close() or bool(error)
+    return scanner.number, cut, error
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _pieces(file: _Readable) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk
+
+
+def _chunks(name: str) -> Iterable[bytes]:
+    path = Path(name)
+    with path.open("rb") as raw:
+        magic = raw.read(6)
+        raw.seek(0)
+        if magic[:2] == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=raw) as file:
+                yield from _pieces(file)
+        elif magic[:3] == b"BZh":
+            with bz2.BZ2File(raw) as file:
+                yield from _pieces(file)
+        elif magic == b"\xfd7zXZ\x00":
+            with lzma.LZMAFile(raw) as file:
+                yield from _pieces(file)
+        else:
+            yield from _pieces(raw)
+
+
+def _inputs(paths: Sequence[str], now_s: float | None) -> list[_Input]:
+    """Each file once, sorted by name: the order in which they are named changes nothing."""
+    problems, found = [], dict[str, Path | None]()
+    for given in paths:
+        if given == STDIN:
+            found[STDIN] = None
+            continue
+        # Path.glob takes no absolute pattern.
+        named = [given] if Path(given).exists() else glob.glob(given)  # noqa: PTH207
+        if not named:
+            problems.append(f"{given}: no such file, folder or pattern")
+        for path in map(Path, named):
+            files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+            if not files:
+                problems.append(f"{path}: the folder holds no file")
+            found |= {str(file.resolve()): file for file in files}
+    problems += [
+        f"{file}: zstd is not read: zstd -dc {file} | commcheck analyze log -"
+        for file in found.values()
+        if file is not None and file.suffix == ".zst"
+    ]
+    if problems:
+        raise UsageError(*problems)
+    inputs = [_input(path, now_s) for path in found.values()]
+    return sorted(inputs, key=lambda each: each.name)
+
+
+def _input(path: Path | None, now_s: float | None) -> _Input:
+    if path is None:
+        return _Input(STDIN, None, 0)
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    age = None if now_s is None else max(0.0, now_s - stat.st_mtime)
+    return _Input(str(path), age, stat.st_size)
+
+
+# --- what leaves --------------------------------------------------------------------------------
+
+
+def _result(case: Case, judgement: Judgement) -> Result:
+    texts = {case.job.where(error.at): error.text for error in case.errors}
+    texts |= {case.job.where(diag.at): diag.text for diag in case.job.diag}
+    texts |= {case.job.where(code.at): code.text for code in case.job.hccl.codes}
+    findings = tuple(
+        Finding(
+            check=ID,
+            host="@job",
+            subject="",
+            verdict=verdict,
+            evidence=_evidence(verdict, texts),
+        )
+        for verdict in judgement.verdicts
+    )
+    return Result(check=ID, host="@job", findings=findings)
+
+
+def _evidence(verdict: Verdict, texts: Mapping[str, str]) -> tuple[Evidence, ...]:
+    places = verdict.measured.get("evidence")
+    if not isinstance(places, list):
+        return ()
+    return tuple(Evidence(str(p), None, 0.0, texts.get(str(p), "")) for p in places)
+
+
+def _rules(judgement: Judgement) -> dict[str, dict[str, str]]:
+    return {
+        rule: {"state": ruling.state, "why": ruling.why, "turn_on": ruling.turn_on}
+        for rule, ruling in judgement.rulings.items()
+    }
+
+
+def _notes(case: Case, judgement: Judgement) -> tuple[str, ...]:
+    job = case.job
+    notes = [f"rules judged: {', '.join(judgement.judged) or 'none'}"]
+    by_reason: dict[str, list[str]] = {}
+    for rule, why in judgement.not_judged.items():
+        by_reason.setdefault(why, []).append(rule)
+    notes += [f"not judged: {', '.join(rules)}: {why}" for why, rules in by_reason.items()]
+    if case.superseded:
+        notes.append(f"{len(case.superseded)} processes of earlier attempts are not judged")
+    if job.rccl:
+        notes.append(
+            f"this is RCCL, not NCCL ({job.where(job.rccl)}): rules on NVIDIA do not apply"
+        )
+    for text, count in job.stats.unknown_warnings.most_common(5):
+        notes.append(f"a warning that commcheck does not know, {count} times: {text}")
+    notes += [f"{job.files[index]}: {why}" for index, why in job.unreadable.items()]
+    notes += [
+        f"{job.files[index]} ends in the middle of a line" for index in job.stats.cut_files[:5]
+    ]
+    if job.pasted_env:
+        given = ", ".join(f"{name}={value}" for name, value in sorted(job.pasted_env.items())[:20])
+        notes.append(f"settings in the text: {given}")
+    return tuple(notes)
+
+
+def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
+    job, comm = case.job, case.world
+    lines = []
+    if comm is not None:
+        version = ".".join(map(str, case.version)) if case.version else "of unknown version"
+        lines.append(
+            f"NCCL {version}: {len(comm.members)} of {comm.nranks} ranks seen on "
+            f"{fold_hosts(case.hosts)}, network {case.network or 'not told'}, "
+            f"{len(case.comms)} communicators"
+        )
+    if job.hccl.any:
+        lines.append(
+            f"HCCL: {len(job.hccl.npus)} processes, {job.hccl.nranks or 'unknown'} ranks on "
+            f"{job.hccl.servers or 'unknown'} servers, {len(job.hccl.codes)} error codes"
+        )
+    lines.append(
+        f"{job.stats.lines} lines of {len(job.files)} files read, {job.stats.nccl_lines} of NCCL"
+    )
+    root = first_cause(case)
+    if root is not None:
+        lines.append(f"First cause: {root.proc.label}, {job.where(root.at)}: {root.text[:160]}")
+    unknown = len(judgement.not_judged)
+    lines.append(f"{len(judgement.judged)} rules judged, {unknown} could not be")
+    return tuple(lines)

@@ -1,0 +1,301 @@
+"""Rules on the network that NCCL chose: LOG-001 to LOG-009."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from commcheck.model import Status
+from commcheck.nccl import causes
+from commcheck.nccl.case import Case
+from commcheck.nccl.facts import Nic, Process
+from commcheck.nccl.ruling import (
+    INFO_EVERYWHERE,
+    SUBSYSTEMS,
+    Found,
+    Rule,
+    Ruling,
+    other,
+    right,
+    unknown,
+    wrong,
+)
+from commcheck.report.ranges import fold_hosts
+
+_BAD_INTERFACES: Final = re.compile(r"(?:docker|virbr|veth|cali|cni|flannel)[\w.-]*|lo")
+_LINK_LOCAL: Final = re.compile(r"169\.254\.|fe80:", re.IGNORECASE)
+
+
+def machines_of(case: Case, procs: Iterable[Process]) -> tuple[str, ...]:
+    """The machines of processes, each once."""
+    return tuple(dict.fromkeys(case.machine(proc.host) for proc in procs))
+
+
+def not_over_network(case: Case) -> Ruling | None:
+    """Gate N: where no traffic crosses a network, what NCCL opened carries nothing."""
+    if case.world is None and len(case.hosts) < 2:
+        return unknown("no line of a communicator: is the network used at all?", INFO_EVERYWHERE)
+    if not case.network_in_use:
+        return other("the network is not used by this job (one host, or one NVLink domain)")
+    return None
+
+
+def _expects_rdma(case: Case, proc: Process) -> bool | None:
+    """True where the inventory, or the log itself, says that the host has RDMA NICs."""
+    return case.expected(proc.host).rdma or (True if proc.nics else None)
+
+
+def _socket(case: Case) -> Ruling:
+    if gated := not_over_network(case):
+        return gated
+    if case.network is None:
+        return unknown("no line says which network is used", INFO_EVERYWHERE)
+    procs = case.networks.get("Socket", [])
+    if not procs or len(case.networks) > 1:
+        return right()
+    sure = [proc for proc in procs if _expects_rdma(case, proc)]
+    hosts = machines_of(case, sure or procs)
+    why = "although they have RDMA NICs" if sure else "and no inventory says if they have RDMA NICs"
+    return wrong(
+        Found(
+            rule="LOG-001",
+            cause=causes.SOCKET_FALLBACK,
+            status=Status.FAIL if sure else Status.WARN,
+            reason=f"{len(procs)} ranks on {fold_hosts(hosts)} use network Socket, {why}",
+            hosts=hosts,
+            evidence=tuple(case.where(proc.network_at for proc in procs)),
+            measured={"ranks_on_socket": len(procs), "next_check": "physical.rdma-device-count"},
+        )
+    )
+
+
+def _no_device(case: Case) -> Ruling:
+    if gated := not_over_network(case):
+        return gated
+    if case.plugin:
+        return other(f"{case.network} carries the traffic, not the built-in transport")
+    if not case.saw("INIT"):
+        return unknown("no line of the network's choice", INFO_EVERYWHERE)
+    procs = [proc for proc in case.procs if proc.no_device and not proc.nics]
+    if not procs:
+        return right()
+    sure = [proc for proc in procs if case.expected(proc.host).rdma]
+    mixed = any(proc.nics for proc in case.procs)
+    hosts = machines_of(case, sure or procs)
+    return wrong(
+        Found(
+            rule="LOG-002",
+            cause=causes.NO_DEVICE,
+            status=Status.FAIL if sure or mixed else Status.WARN,
+            reason=f"NCCL found no RDMA device on {fold_hosts(hosts)}",
+            hosts=hosts,
+            evidence=tuple(case.where(proc.no_device for proc in procs)),
+            measured={
+                "processes_without_device": len(procs),
+                "next_check": "physical.rdma-device-count",
+            },
+        )
+    )
+
+
+def _verbs(case: Case) -> Ruling:
+    errors = case.of_kind("open-device", "no-verbs")
+    if not errors:
+        return right()
+    hosts = machines_of(case, (error.proc for error in errors))
+    return wrong(
+        Found(
+            rule="LOG-003",
+            cause=causes.NO_DEVICE,
+            reason=f"{errors[0].text[:120]} on {fold_hosts(hosts) or 'an unnamed host'}",
+            hosts=hosts,
+            evidence=tuple(case.where(error.at for error in errors)),
+        )
+    )
+
+
+def _plugin(case: Case) -> Ruling:
+    wanted = {
+        proc.host: case.expected(proc.host).network
+        for proc in case.procs
+        if case.expected(proc.host).network
+    }
+    failed = case.of_kind("plugin", "net-name")
+    if not wanted and not failed:
+        return other("no plugin is expected here: its absence is normal probing")
+    if case.network is None and not failed:
+        return unknown("no line says which network is used", INFO_EVERYWHERE)
+    bad = [
+        proc
+        for proc in case.procs
+        if wanted.get(proc.host) and proc.network and proc.network != wanted[proc.host]
+    ]
+    if not bad and (not failed or case.plugin):
+        return right()
+    procs = bad or [error.proc for error in failed]
+    hosts = machines_of(case, procs)
+    used = f"uses network {bad[0].network}, want {wanted[bad[0].host]}" if bad else failed[0].text
+    return wrong(
+        Found(
+            rule="LOG-004",
+            cause=causes.PLUGIN_MISSING,
+            reason=f"{fold_hosts(hosts) or 'the job'}: {used[:160]}",
+            hosts=hosts,
+            evidence=tuple(
+                case.where([*(p.network_at for p in bad), *(error.at for error in failed)])
+            ),
+        )
+    )
+
+
+def _mixed(case: Case) -> Ruling:
+    comm = case.world
+    if comm is None or case.network is None:
+        return unknown("no line says which network each rank uses", INFO_EVERYWHERE)
+    lines = {"Socket" if net == "Socket" else "rdma" for net in comm.nets}
+    if len(case.networks) < 2 and len(lines) < 2:
+        return right()
+    odd = case.networks.get("Socket") or min(case.networks.values(), key=len)
+    hosts = machines_of(case, odd)
+    counts = ", ".join(f"{name} on {len(procs)}" for name, procs in sorted(case.networks.items()))
+    return wrong(
+        Found(
+            rule="LOG-006",
+            cause=causes.MIXED_NETWORKS,
+            reason=f"ranks of one communicator use different networks ({counts}): "
+            f"look at {fold_hosts(hosts)}",
+            hosts=hosts,
+            evidence=tuple(case.where(proc.network_at for proc in odd)),
+            measured={"ranks_by_network": {n: len(p) for n, p in case.networks.items()}},
+        )
+    )
+
+
+def _by_machine(case: Case) -> dict[str, tuple[Process, tuple[Nic, ...]]]:
+    """The longest NIC list printed on each machine."""
+    lists: dict[str, tuple[Process, tuple[Nic, ...]]] = {}
+    for proc in case.procs:
+        if proc.nics is not None and (proc.nics or proc.no_device is None):
+            name = case.machine(proc.host)
+            if name not in lists or len(proc.nics) > len(lists[name][1]):
+                lists[name] = (proc, proc.nics)
+    return lists
+
+
+def _nic_lists(case: Case) -> Ruling:
+    if gated := not_over_network(case):
+        return gated
+    lists = _by_machine(case)
+    if not lists:
+        return unknown("no line lists the NICs", INFO_EVERYWHERE)
+    found = []
+    ranks = Counter(
+        case.machine(member.proc.host)
+        for member in (case.world.members.values() if case.world else ())
+    )
+    for name, (proc, nics) in lists.items():
+        # A job that asked for fewer GPUs of a host may see fewer NICs there.
+        alike = [len(each) for peer, (_, each) in lists.items() if ranks[peer] == ranks[name]]
+        usual, times = Counter(alike).most_common(1)[0]
+        told = case.expected(proc.host).nics
+        ports = sum(nic.name.count("+") + 1 for nic in nics)
+        if told is not None:
+            seen = {part for nic in nics for part in nic.name.split("+")}
+            short = [rail for rail in told if rail.partition("/")[0] not in seen]
+            reason = f"NCCL on {name} does not see {', '.join(short)} of the inventory's rails"
+            bad = bool(short) and ports < len(told) and ranks[name] >= len(told)
+        else:
+            bad = len(alike) >= 3 and times * 2 > len(alike) and len(nics) < usual
+            reason = f"NCCL on {name} sees {len(nics)} NICs, {times} of its peers {usual}"
+        if bad:
+            found.append(
+                Found(
+                    rule="LOG-007",
+                    cause=causes.NIC_LIST,
+                    reason=reason,
+                    hosts=(name,),
+                    evidence=tuple(case.where([proc.nics_at])),
+                    measured={"nics_seen": ports},
+                )
+            )
+    return wrong(*found[:20])
+
+
+def _link_types(case: Case) -> Ruling:
+    if gated := not_over_network(case):
+        return gated
+    lists = _by_machine(case)
+    if not lists:
+        return unknown("no line lists the NICs", INFO_EVERYWHERE)
+    found = []
+    used = case.world.nic_use if case.world else Counter()
+    for name, (proc, nics) in lists.items():
+        kinds = {nic.link for nic in nics if nic.link in ("IB", "RoCE")}
+        want = case.expected(proc.host).link
+        if len(kinds) < 2 and (want is None or kinds <= {want}):
+            continue
+        busy = {
+            nic.link for nic in nics for key in used if key[0] == proc.host and key[2] == nic.index
+        }
+        bad = len(busy & {"IB", "RoCE"}) > 1 or (want is not None and bool(busy - {want}))
+        odd = next((nic for nic in nics if want and nic.link != want), nics[0])
+        found.append(
+            Found(
+                rule="LOG-008",
+                cause=causes.LINK_TYPE,
+                status=Status.FAIL if bad else Status.WARN,
+                reason=f"NICs of {name} are {' and '.join(sorted(kinds))}"
+                + (f", want {want}" if want else ": the two cannot talk to each other"),
+                hosts=(name,),
+                evidence=tuple(case.where([proc.nics_at])),
+                places={"device": odd.name.partition("+")[0]},
+            )
+        )
+    return wrong(*found[:20])
+
+
+def _interfaces(case: Case) -> Ruling:
+    nothing = case.of_kind("no-interface")
+    if gated := not_over_network(case):
+        return gated
+    procs = [proc for proc in case.procs if proc.oob]
+    if not procs:
+        if nothing:
+            return other("no interface was found at all: see LOG-010")
+        return unknown("no Bootstrap line (a subsystem of its own from 2.23)", SUBSYSTEMS)
+    bad = [
+        proc
+        for proc in procs
+        if proc.oob and (_BAD_INTERFACES.fullmatch(proc.oob[0]) or _LINK_LOCAL.match(proc.oob[1]))
+    ]
+    comm = case.world
+    if not bad:
+        return right()
+    done = comm is not None and any(member.complete for member in comm.members.values())
+    loopback = any(proc.oob and proc.oob[0] == "lo" for proc in bad)
+    hosts = machines_of(case, bad)
+    first = bad[0].oob or ("", "")
+    return wrong(
+        Found(
+            rule="LOG-009",
+            cause=causes.WRONG_INTERFACE,
+            status=Status.WARN if done and not (loopback and len(case.hosts) > 1) else Status.FAIL,
+            reason=f"bootstrap on {fold_hosts(hosts)} uses {first[0]} ({first[1]})",
+            hosts=hosts,
+            evidence=tuple(case.where(proc.oob_at for proc in bad)),
+        )
+    )
+
+
+RULES: Final = (
+    Rule("LOG-001", "no TCP where there is RDMA", _socket),
+    Rule("LOG-002", "RDMA devices are visible", _no_device),
+    Rule("LOG-003", "RDMA devices can be opened", _verbs),
+    Rule("LOG-004", "the expected plugin is used", _plugin),
+    Rule("LOG-006", "one network for all ranks", _mixed),
+    Rule("LOG-007", "all rails are listed", _nic_lists),
+    Rule("LOG-008", "one link type", _link_types),
+    Rule("LOG-009", "bootstrap on a routable interface", _interfaces),
+)

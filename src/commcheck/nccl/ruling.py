@@ -1,0 +1,75 @@
+"""What a rule answers: found something, right, none of its business, or cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from commcheck.model import Cause, Figure, Status
+from commcheck.nccl.case import Case
+
+State = Literal["wrong", "right", "other", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One thing that is wrong, before it becomes a verdict.
+
+    ``evidence`` are places ``file:line``; ``places`` fill the remedies' commands.
+
+    """
+
+    rule: str
+    cause: Cause
+    reason: str
+    status: Status = Status.FAIL
+    hosts: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    measured: Mapping[str, object] = field(default_factory=dict)
+    figures: tuple[Figure, ...] = ()
+    places: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A rule's answer; ``why`` says what it rests on, ``turn_on`` what would make it tell."""
+
+    state: State
+    found: tuple[Found, ...] = ()
+    why: str = ""
+    turn_on: str = ""
+
+
+def right(why: str = "") -> Ruling:
+    """Looked at, and nothing is wrong."""
+    return Ruling("right", why=why)
+
+
+def other(why: str) -> Ruling:
+    """Does not apply to this job."""
+    return Ruling("other", why=why)
+
+
+def unknown(why: str, turn_on: str) -> Ruling:
+    """The input cannot tell."""
+    return Ruling("unknown", why=why, turn_on=turn_on)
+
+
+def wrong(*found: Found) -> Ruling:
+    """What was found; nothing found is right."""
+    return Ruling("wrong", tuple(found)) if found else right()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: its number, what it asks, and how it answers."""
+
+    id: str
+    asks: str
+    judge: Callable[[Case], Ruling]
+
+
+NAME_MACHINES = "give the inventory with -i, with commcheck_log_names for pods"
+INFO_EVERYWHERE = "run with NCCL_DEBUG=INFO on every rank"
+SUBSYSTEMS = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH"

@@ -1,0 +1,164 @@
+"""What the inventory says of the hosts that a log names. What it does not say stays unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from commcheck.check import GLOB, Key
+from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS, yes_or_no
+from commcheck.model import Host
+
+T = TypeVar("T")
+
+
+def _names(value: object) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise ValueError(f"wanted a list of names, not {value!r}")
+    return tuple(each.strip() for each in given if each.strip())
+
+
+def _pattern(value: object) -> str:
+    """An absolute path, or a pattern of such, that may stand in a command on a host."""
+    text = _text(value)
+    if not GLOB.fullmatch(text) or ".." in text:
+        raise ValueError(f"wanted an absolute path or pattern like /var/log/nccl.*, got {text!r}")
+    return text
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"wanted a text, not {value!r}")
+    return value.strip()
+
+
+GDR: Final[Key[bool | None]] = Key(
+    name="commcheck_gdr",
+    read=yes_or_no,
+    defaults={"gpu-roce": True, "gpu-ib": True},
+    source="GPU hosts with RDMA training NICs",
+    meaning="GPU Direct RDMA is expected between the GPUs and the training NICs",
+)
+RAIL_ONLY: Final[Key[bool | None]] = Key(
+    name="commcheck_rail_only",
+    read=yes_or_no,
+    meaning="the fabric connects only NICs of the same rail",
+)
+NETWORK: Final[Key[str | None]] = Key(
+    name="commcheck_nccl_network",
+    read=_text,
+    meaning="the name that NCCL should print behind 'Using network', where a plugin is expected",
+)
+LOG_NAMES: Final[Key[tuple[str, ...] | None]] = Key(
+    name="commcheck_log_names",
+    read=_names,
+    meaning="names under which the host appears in logs: pods or containers that run on it",
+)
+NCCL_LOG: Final[Key[str | None]] = Key(
+    name="commcheck_nccl_log",
+    read=_pattern,
+    meaning="path or glob of a job's NCCL or HCCL logs on the host",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHost:
+    """What is expected of one machine; None where the inventory does not say."""
+
+    machine: str
+    platform: str | None = None
+    rdma: bool | None = None
+    link: str | None = None  # "RoCE" or "IB"
+    gdr: bool | None = None
+    nvlink: bool | None = None
+    rail_only: bool | None = None
+    nics: tuple[str, ...] | None = None
+    network: str | None = None
+    line_rate_gbits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The machines by the names under which logs know them. Empty: no inventory was given."""
+
+    hosts: Mapping[str, SiteHost] = field(default_factory=dict)
+
+    def of(self, host: str) -> SiteHost:
+        """The machine of a log's host name; nothing is known of an unknown one."""
+        return self.hosts.get(host) or SiteHost(host)
+
+    def machine(self, host: str) -> str:
+        """The machine's name: several pods may run on one."""
+        known = self.hosts.get(host)
+        return known.machine if known else host
+
+
+def site_of(inventory: Mapping[str, Host] | None) -> Site:
+    """The inventory as far as a log audit needs it.
+
+    Raises ``ValueError`` with the variable's name where a value is of the wrong form.
+    """
+    known: dict[str, SiteHost] = {}
+    machines: dict[str, str] = {}
+    for name, host in (inventory or {}).items():
+        address = str(host.variables.get("ansible_host") or name)
+        machine = machines.setdefault(address, name)
+        told = _host(host, machine)
+        names = [name, *(_value(LOG_NAMES, host, "") or ())]
+        if not address.replace(".", "").isdigit() and ":" not in address:
+            names.append(address)
+        for each in names:
+            known.setdefault(each, told)
+            known.setdefault(each.partition(".")[0], told)
+    return Site(known)
+
+
+def _value(key: Key[T], host: Host, platform: str) -> T | None:
+    try:
+        return key.on(host, platform).value
+    except ValueError as error:
+        raise ValueError(f"{host.name}: {key.name}: {error}") from None
+
+
+def _host(host: Host, machine: str) -> SiteHost:
+    told = host.variables.get("commcheck_platform")
+    platform = told if isinstance(told, str) and told != "unknown" else ""
+    return site_host(
+        machine,
+        platform,
+        gdr=_value(GDR, host, platform),
+        nvlinks=_value(NVLINK_LINKS, host, platform),
+        rail_only=_value(RAIL_ONLY, host, platform),
+        nics=_value(NICS, host, platform),
+        network=_value(NETWORK, host, platform),
+        line_rate_gbits=_value(LINE_RATE_GBITS, host, platform),
+    )
+
+
+def site_host(
+    machine: str,
+    platform: str,
+    *,
+    gdr: bool | None,
+    nvlinks: int | None,
+    rail_only: bool | None,
+    nics: tuple[str, ...] | None,
+    network: str | None,
+    line_rate_gbits: int | None,
+) -> SiteHost:
+    """One machine's expectations from the inventory's values."""
+    links: Mapping[str, str] = {"gpu-roce": "RoCE", "gpu-ib": "IB"}
+    return SiteHost(
+        machine=machine,
+        platform=platform or None,
+        rdma=True if platform in links else None,
+        link=links.get(platform),
+        gdr=gdr,
+        nvlink=None if nvlinks is None else nvlinks > 0,
+        rail_only=rail_only,
+        nics=nics or None,
+        network=network,
+        line_rate_gbits=line_rate_gbits,
+    )
