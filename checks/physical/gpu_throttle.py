@@ -158,7 +158,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
         return failed(HOT, f"slowed by heat: {_named(hot, heat=True)}", measured=measured)
     if braked := [gpu for gpu in gpus if _has(gpu, POWER_BRAKE)]:
         return failed(BRAKED, f"slowed by the power brake: {_named(braked)}", measured=measured)
-    if slowed := [gpu for gpu in gpus if _has(gpu, HW_SLOWDOWN)]:
+    if slowed := [gpu for gpu in gpus if _has(gpu, HW_SLOWDOWN) and not _has(gpu, IDLE)]:
         return warned(SLOWED, f"hardware slowdown: {_named(slowed)}", measured=measured)
     held = [gpu for gpu in busy if _has(gpu, SET_BY_HAND)]
     if held and len(held) < len(busy):

@@ -52,9 +52,9 @@ class Limits:
     )
 
 
-RESENT: Final = ("Replay Errors", "CRC Errors")
-RETRAINED: Final = ("Recovery Errors", "Link recovery failed events", "Effective Errors")
-"""Up to H200 the first; of Blackwell what was neither corrected nor recovered."""
+RESENT: Final = ("Replay Errors", "CRC Errors", "Effective Errors")
+RETRAINED: Final = ("Recovery Errors", "Link recovery failed events")
+"""The last of each are Blackwell's: what correction on the way did not mend."""
 
 RESET = Remedy(
     command="nvidia-smi nvlink -e",

@@ -114,6 +114,16 @@ def test_link_errors() -> None:
     assert NVLINK_ERRORS.parse(Output(text("gpu-health/nvlink-errors-pcie-card.txt"))) == ()
 
 
+def test_inactive_links_count_nothing() -> None:
+    whole = text("gpu-health/nvlink-errors-h100.txt")
+    one = "".join(f"\t Link 7: {name} Errors: 0\n" for name in ("Replay", "Recovery", "CRC"))
+    links = NVLINK_ERRORS.parse(Output(whole.replace(one, "\t Link 7: <inactive>\n", 1)))
+    assert len(links) == 35
+    dead = "NVML: Unable to retrieve NVLink information as all links are inActive\n"
+    gpu, _, _ = whole.partition("\t Link 0")
+    assert NVLINK_ERRORS.parse(Output(gpu + dead)) == ()
+
+
 def test_numa_nodes_of_gpus() -> None:
     places = NVIDIA_AFFINITY.parse(Output(text("nvidia-smi/topo-h100-good.txt")))
     assert [(place.cpus, place.numa) for place in places] == [("0-47,96-143", "0")] * 4 + [

@@ -37,6 +37,22 @@ class System:
     shares_subnet: bool = False  # all rails in one, without rules
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A training job that runs on the host: one rank a GPU, on two hosts.
+
+    ``variables``: set for all ranks on top of what any job has; an empty value unsets one.
+    ``lost``: local ranks whose process is gone. ``stopped``: local ranks in state T. ``ras``: its
+    RAS service answers.
+    """
+
+    variables: tuple[tuple[str, str], ...] = ()
+    lost: frozenset[int] = frozenset()
+    stopped: frozenset[int] = frozenset()
+    ras: bool = True
+
+
+GOOD_JOB: Final = Job()
 GOOD_WIRE: Final = Wire()
 GOOD_SYSTEM: Final = System()
 """As they are on a healthy host."""

@@ -18,6 +18,7 @@ from commcheck.check import Command
 from commcheck.collect.base import Ask, Frame, Request, Sink
 from commcheck.collect.ssh import SshSettings, SshVisitor
 from commcheck.demo import folder as host_folder
+from commcheck.demo.exchange import Exchange
 from commcheck.demo.server import ADDRESS, HostServer
 from commcheck.demo.state import HostState
 from commcheck.model import Host
@@ -65,6 +66,7 @@ class Fleet:
         self._servers: list[HostServer] = []
         self._closed: list[socket.socket] = []
         self._ports: dict[str, int] = {}
+        self._exchange: Exchange | None = None
         self._client_key = paramiko.ECDSAKey.generate()
         self.folder = Path()
 
@@ -82,6 +84,8 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         for server in self._servers:
             server.close()
+        if self._exchange is not None:
+            self._exchange.close()
         for sock in self._closed:
             sock.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -111,6 +115,7 @@ class Fleet:
         key.touch(0o600)
         self._client_key.write_private_key_file(str(key))
         (self.folder / "ssh_config").touch()
+        self._exchange = Exchange(self.folder, self._states)
         known, hosts = [], {}
         for state in self._states.values():
             port, host_key = self._host(state)

@@ -11,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from commcheck.demo.exchange import ASKER
 from commcheck.demo.parts import Answer, File, Link, answers, entries, tool_names
 from commcheck.demo.state import HostState
+from commcheck.demo.traffic import TOOLS
 
 DISPATCHER: Final = r"""#!/bin/sh
 # Prints what was rendered for these words: a file named by them, beside it what else there is.
@@ -68,6 +70,9 @@ def write(host: HostState, folder: Path, queries: Iterable[str] = ()) -> None:
     _script(folder / "bin" / ".dispatcher", DISPATCHER)
     for tool in {*tool_names(), *host.missing}:
         (folder / "bin" / tool).symlink_to(".dispatcher")
+    _script(folder / "bin" / ".asker", ASKER)
+    for tool in {*TOOLS} - host.missing:
+        (folder / "bin" / tool).symlink_to(".asker")
     _script(folder / "bin" / "sudo", SUDO[host.sudo])
     now = _files(host, asked)
     later = _files(replace(host, second=host.second + LATER_S), asked)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from commcheck.demo.counts import HEALTHY, Counts
-from commcheck.demo.facts import GOOD_SYSTEM, GOOD_WIRE, System, Wire
+from commcheck.demo.facts import GOOD_JOB, GOOD_SYSTEM, GOOD_WIRE, Job, System, Wire
 from commcheck.demo.upkeep import GOOD_CARE, GOOD_UPKEEP, GpuCare, Upkeep
 from commcheck.formats.gid_table import Gid
 from commcheck.formats.qos import Qos, TrafficClass
@@ -155,6 +155,17 @@ class ModuleState:
     users: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process of somebody's on the host's GPUs. ``hidden``: it runs in another container."""
+
+    pid: int
+    name: str
+    uid: int
+    mib: int
+    hidden: bool = False
+
+
 PEERMEM: Final = ModuleState("nvidia_peermem", 16384, 0)
 
 MODULES: Final = (
@@ -204,6 +215,7 @@ Reach = Literal["up", "down", "refuses-key", "other-key"]
 class HostState:
     """A host. ``mlnx_tools``, ``ethtool``: versions. ``declared``: what the inventory says of it.
 
+    ``running``: jobs on its GPUs.
     ``second``: how long it has been looked at, for what counts up. ``missing``: tools that are not
     installed. ``hanging`` and ``flooding``: beginnings of command lines that never end, or print
     100 MB.
@@ -223,8 +235,10 @@ class HostState:
     declared: tuple[tuple[str, object], ...] = (("commcheck_line_rate_gbits", LINE_RATE_GBITS),)
     reach: Reach = "up"
     second: int = 0
+    running: tuple[Running, ...] = ()
     sudo: bool = True  # sudo -n runs anything as root
     system: System = GOOD_SYSTEM
+    job: Job | None = GOOD_JOB
     upkeep: Upkeep = GOOD_UPKEEP
     missing: frozenset[str] = frozenset()
     hanging: tuple[str, ...] = ()

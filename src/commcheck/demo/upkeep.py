@@ -10,7 +10,7 @@ from typing import Final
 class GpuCare:
     """One GPU: its modes, its power, its memory and its links.
 
-    ``fabric``: state and status of its registration. ``link_errors``: of link 0, packets sent
+    ``fabric``: state and status of its registration. ``link_errors``: of one link, packets sent
     again, trainings, damaged packets.
     """
 

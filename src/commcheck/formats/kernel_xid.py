@@ -25,11 +25,11 @@ _SYSLOG: Final = re.compile(
     r"(?:\[ *\d+\.\d+\] )?(.*)"
 )
 _XID: Final = re.compile(
-    r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F]{4}:[0-9a-fA-F:.]{5,12})(?: [^)]{1,40})?\): (\d{1,3})"
+    r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F:.]{5,12})(?: [^)]{1,40})?\): (\d{1,3})"
     r"(?:[ ,](.*))?"
 )
 _SXID: Final = re.compile(
-    r"nvidia-nvswitch\S*: SXid \(PCI:([0-9a-fA-F]{4}:[0-9a-fA-F:.]{5,12})\): (\d{1,6}), ?(.*)"
+    r"nvidia-nvswitch\S*: SXid \(PCI:([0-9a-fA-F]{4,8}:[0-9a-fA-F:.]{5,12})\): (\d{1,6}), ?(.*)"
 )
 _BOOT: Final = re.compile(r"Linux version (\S{1,80}) .*")
 _UPTIME: Final = re.compile(r"(\d{1,12}\.\d{2}) \d{1,14}\.\d{2}\n")

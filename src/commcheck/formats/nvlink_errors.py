@@ -18,6 +18,10 @@ TOOL: Final = "nvidia-smi-nvlink-errors"
 
 _GPU: Final = re.compile(r"GPU (\d{1,3}): (\S.*?) \(UUID: GPU-[0-9a-f-]{36}\)\s*")
 _COUNTER: Final = re.compile(r"\s+Link (\d{1,2}): ([A-Z][A-Za-z0-9 /()-]{2,60}): (\S.{0,40}?)\s*")
+_INACTIVE: Final = re.compile(
+    r"\s+Link (\d{1,2}): <inactive>\s*|"
+    r"\s*NVML: Unable to retrieve NVLink information as all links are inActive\s*"
+)
 _NUMBER: Final = re.compile(r"\d{1,20}")
 _OTHER: Final = re.compile(r"N/A|<inactive>|\d{1,3}(?:\.\d+)?[eE][+-]?\d{1,3}|\d+\.\d+")
 
@@ -51,6 +55,10 @@ def parse(output: Output) -> tuple[LinkErrors, ...]:
                 raise ParseError(TOOL, text, "GPUs from 0 without a gap")
             names.append(gpu[2])
             continue
+        if names and (inactive := _INACTIVE.fullmatch(line)) is not None:
+            if inactive[1] is not None:
+                seen.setdefault((len(names) - 1, int(inactive[1])), {})
+            continue
         counter = _COUNTER.fullmatch(line)
         if counter is None or not names:
             raise ParseError(TOOL, text, f"a known line where it says {line.strip()[:60]!r}")
@@ -64,6 +72,7 @@ def parse(output: Output) -> tuple[LinkErrors, ...]:
     return tuple(
         LinkErrors(gpu, link, tuple((n, v) for n, v in counts.items() if v is not None))
         for (gpu, link), counts in seen.items()
+        if counts
     )
 
 
@@ -84,7 +93,7 @@ def _require_alike(
         for at, name in enumerate(names)
         if any(gpu == at for gpu, _ in seen)
     }
-    counted = {tuple(counts) for counts in seen.values()}
+    counted = {tuple(counts) for counts in seen.values() if counts}
     if len(links) != len({name for name, _ in links}) or len(counted) > 1:
         raise ParseError(TOOL, text, "as many links and counters of each GPU of one name")
 

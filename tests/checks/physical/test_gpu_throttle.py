@@ -42,6 +42,7 @@ def test_recorded(judged: Any, name: str, status: Status, says: str) -> None:
         ((0x41, 0x1), 0, Status.FAIL, HOT),  # hot without work is hot
         ((0x88, 0x0), 98, Status.FAIL, BRAKED),
         ((0x8, 0x0), 98, Status.WARN, SLOWED),
+        ((0x9, 0x1), 0, Status.PASS, None),  # on its way to rest
         ((0x2, 0x0), 98, Status.WARN, HELD),
         ((0x2, 0x2), 98, Status.PASS, None),
         ((0x2, 0x0), 0, Status.PASS, None),

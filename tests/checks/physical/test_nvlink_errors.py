@@ -37,7 +37,9 @@ def test_recorded(judged: Any, name: str, status: Status, kind: Kind, says: str)
         ((("Replay Errors", 100), ("Recovery Errors", 0)), Status.PASS),
         ((("Replay Errors", 60), ("CRC Errors", 60)), Status.WARN),
         ((("Recovery Errors", 1),), Status.WARN),
-        ((("Effective Errors", 3),), Status.WARN),
+        ((("Effective Errors", 3),), Status.PASS),
+        ((("Effective Errors", 300),), Status.WARN),
+        ((("Link recovery failed events", 1),), Status.WARN),
         ((("FEC Errors - 0", 11_000_000),), Status.SKIP),  # corrected, and nothing else told
     ],
 )

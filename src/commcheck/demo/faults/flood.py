@@ -10,7 +10,7 @@ from commcheck.demo.state import HostState
 
 def change(host: HostState) -> HostState:
     """The facts that differ."""
-    return replace(host, flooding=("nvidia-smi nvlink",))
+    return replace(host, flooding=("nvidia-smi nvlink -s",))
 
 
 FAULT = Fault("a command prints 100 MB", change, "physical.nvlink-active", "error")

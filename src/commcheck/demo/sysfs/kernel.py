@@ -15,6 +15,10 @@ def entries(host: HostState) -> Entries:
     yield File("proc/sys/kernel/osrelease", f"{host.kernel}\n")
     boot = f"00000000-0000-4000-8000-{host.number:012d}\n"
     yield File("proc/sys/kernel/random/boot_id", boot)
+    yield File("etc/machine-id", f"{host.number:032x}\n")
+    for each in host.running:
+        ids = "\t".join([str(each.uid)] * 4)
+        yield File(f"proc/{each.pid}/status", f"Name:\t{each.name}\nUid:\t{ids}\n")
     yield File("proc/uptime", "864000.00 0.00\n")
     # The login is no root, whoever runs the fleet.
     yield File("proc/self/status", "Name:\tsh\nUid:\t1000\t1000\t1000\t1000\n")

@@ -14,6 +14,7 @@ _ROWS: Final = (
     "gpu_bus_id,remapped_rows.correctable,remapped_rows.uncorrectable,"
     "remapped_rows.pending,remapped_rows.failure"
 )
+NOISY_LINK: Final = 5
 _COUNTERS: Final = ("Replay Errors", "Recovery Errors", "CRC Errors")
 _COUNTERS_OF_BLACKWELL: Final = (
     "Malformed packet Errors",
@@ -64,7 +65,7 @@ def _link(gpu: GpuState, link: int) -> Iterator[str]:
             yield f"\t Link {link}: {name}: 0\n"
         yield f"\t Link {link}: Effective BER: 15e-255\n"
         return
-    counts = gpu.care.link_errors if link == 0 else (0, 0, 0)
+    counts = gpu.care.link_errors if link == NOISY_LINK else (0, 0, 0)
     for name, count in zip(_COUNTERS, counts, strict=True):
         yield f"\t Link {link}: {name}: {count}\n"
     yield "\n"

@@ -20,6 +20,11 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
         return
     yield Answer(("nvidia-smi", "-L"), listed(host.gpus))
     yield Answer(("nvidia-smi", "nvlink", "-s"), nvlink(host.gpus, host.driver))
+    plain = "--format=csv,noheader,nounits"
+    apps = ("nvidia-smi", "--query-compute-apps=pid,used_memory,process_name", plain)
+    yield Answer(apps, processes(host))
+    load = ("nvidia-smi", "--query-gpu=index,memory.used,utilization.gpu", plain)
+    yield Answer(load, in_use(host))
     for columns in queries:
         argv = ("nvidia-smi", f"--query-gpu={columns}", "--format=csv")
         names = columns.split(",")
@@ -27,6 +32,24 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
             yield Answer(argv, f'Field "{young}" is not a valid field to query.\n', rc=2)
             continue
         yield Answer(argv, query(host.gpus, names))
+
+
+def processes(host: HostState) -> str:
+    """``nvidia-smi --query-compute-apps``: nothing where nothing runs, as far as it can see."""
+    return "".join(
+        f"{each.pid}, {each.mib}, {each.name}\n" for each in host.running if not each.hidden
+    )
+
+
+_DRIVER_MIB: Final = 4
+
+
+def in_use(host: HostState) -> str:
+    """Memory in MiB and load in percent of each GPU; every job is on all of them."""
+    used = _DRIVER_MIB + sum(each.mib for each in host.running)
+    return "".join(
+        f"{index}, {used}, {gpu.load_percent}\n" for index, gpu in enumerate(host.gpus)
+    )
 
 
 def listed(gpus: tuple[GpuState, ...]) -> str:
