@@ -45,6 +45,9 @@ ANSI: Final = re.compile(
 PLACE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """What may be put in a command's place. Names come from sysfs, which is hostile too."""
 
+GLOB: Final = re.compile(r"/[A-Za-z0-9_./*?@%:+,=\[\]-]{1,255}")
+"""A pattern of absolute paths, as the operator's inventory names it: nothing that a shell runs."""
+
 _LEADING_DASH: Final = re.compile(r"-")
 
 
@@ -56,13 +59,17 @@ class Command:
     """Words of a command, with places like ``{netdev}`` that a subject fills in.
 
     Never a shell string; the transport alone quotes. ``root``: run as root where the operator
-    lets us (``sudo -n``). Output beyond ``cap_bytes`` is cut on the host.
+    lets us (``sudo -n``). Output beyond ``cap_bytes`` is cut on the host. ``globs``: its places
+    are patterns of absolute paths, which its own fixed script expands. ``said_as``: the words by
+    which reports name it, where ``argv`` holds a script; no other command may have them.
     """
 
     argv: tuple[str, ...]
     timeout_s: float = 10.0
     root: bool = False
     cap_bytes: int = 1 << 20
+    globs: bool = False
+    said_as: tuple[str, ...] = ()
 
     def on(self, subject: Subject) -> Command:
         """The command for one subject. Raises ``Unjudgeable`` where a place cannot be filled."""
@@ -70,7 +77,7 @@ class Command:
         return _filled(self, tuple(_value(name, subject) for name in names)) if names else self
 
     def __str__(self) -> str:
-        return " ".join(self.argv)
+        return " ".join(self.said_as or self.argv)
 
 
 _IN_BRACES: Final = re.compile(r"\{(\w+)\}")
@@ -93,7 +100,8 @@ def _value(name: str, subject: Subject) -> str:
 def _filled(command: Command, values: tuple[str, ...]) -> Command:
     names = _places(command.argv)
     for name, text in zip(names, values, strict=True):
-        if not PLACE.fullmatch(text) or _LEADING_DASH.match(text) or ".." in text:
+        allowed = GLOB if command.globs else PLACE
+        if not allowed.fullmatch(text) or _LEADING_DASH.match(text) or ".." in text:
             raise Unjudgeable(f"{name} {text[:64]!r} is no name we would put into a command")
     by_name = dict(zip(names, values, strict=True))
     words = (_IN_BRACES.sub(lambda match: by_name[match[1]], word) for word in command.argv)
@@ -128,7 +136,9 @@ def clean(text: str) -> str:
     """Text without ANSI sequences, CR and NUL: what a parser should see."""
     if "\x1b" in text:
         text = ANSI.sub("", text)
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\x00", "") if "\x00" in text else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +148,8 @@ class Reader(Generic[R]):
     ``parse`` takes one ``Output`` per command and returns a reading, or raises ``Unjudgeable``
     (``ParseError`` where the form is unknown). ``per`` is what its commands are run for.
     Output that was cut is refused before ``parse`` unless ``reads_cut_output``. ``varies``: no
-    two hosts answer alike, so that remembering an answer would only cost memory.
+    two hosts answer alike, so that remembering an answer would only cost memory. ``declared_by``:
+    the inventory variable without which there is nothing to ask.
     """
 
     tool: str
@@ -147,6 +158,7 @@ class Reader(Generic[R]):
     per: type[Machine] | type[Rail] | type[Accelerator] = Machine
     reads_cut_output: bool = False
     varies: bool = False
+    declared_by: str = ""
 
     @property
     def readers(self) -> tuple[Reader[R], ...]:
@@ -195,8 +207,9 @@ class Reading(Generic[R]):
     """How a field of ``Seen`` is filled: by which reader, in which phase, and if it must be."""
 
     reader: Reader[R] | FirstOf[R]
-    at: str  # "once", "start" or "end" of the bundle; WATCH: at both ends
+    at: str  # "once", "start" or "end" of the bundle; WATCH: at both ends; FLEET: beside it
     required: bool
+    every_rail: bool = False  # of a check on the machine: one reading for each of its rails
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -204,9 +217,24 @@ class Reading(Generic[R]):
         return ("start", "end") if self.at == WATCH else (self.at,)
 
 
+@dataclass(frozen=True, slots=True)
+class EveryRail(Generic[R]):
+    """One thing as read of every rail that the host has, by the rail's label."""
+
+    readings: Mapping[str, R | Unread]
+
+    def of(self, rail: Rail) -> R | None:
+        """The rail's reading; None where there is none, or it could not be had."""
+        found = self.readings.get(rail.label)
+        return None if found is None or isinstance(found, Unread) else found
+
+
 PHASES: Final = ("start", "once", "end")
 
 WATCH: Final = "watch"
+FLEET: Final = "fleet"
+"""Phase of a reading that is taken once for many hosts, and not on them: they are not asked."""
+
 EARLIER: Final = "earlier"
 """Phase of a reading that an earlier run took; its frames are copied into the later run."""
 
@@ -271,8 +299,14 @@ def job_of(check: AnyCheck) -> Launches[Any] | None:
     return next(iter(_declared(check.seen, "job").values()), None)
 
 
+def tries_rails(reader: Reader[R] | FirstOf[R]) -> EveryRail[R]:
+    """For a check on the machine: an optional reading of each of its rails."""
+    reading = Reading(reader, "once", required=False, every_rail=True)
+    return cast("EveryRail[R]", field(metadata={"reading": reading}))
+
+
 def _seen_field(reader: Reader[R] | FirstOf[R], at: str, *, required: bool) -> object:
-    if at not in (*PHASES, WATCH):
+    if at not in (*PHASES, WATCH, FLEET):
         raise ValueError(f"at={at!r} is none of {', '.join(PHASES)}")
     return field(metadata={"reading": Reading(reader, at, required)})
 
@@ -380,6 +414,7 @@ class Trait:
     ``name`` is its key in what ``to_compare`` got. ``kin``: the key of what must be equal for two
     subjects to be compared at all (a card's model). ``owners``: checks that judge the same thing
     by what is declared; where one of them found something, no drift is reported on top.
+    ``fails``: the odd ones out cannot work with the others, so that drift is a fail.
     """
 
     name: str
@@ -387,6 +422,7 @@ class Trait:
     cause: Cause
     kin: str = ""
     owners: tuple[str, ...] = ()
+    fails: bool = False
 
 
 UNREAD: Final = "unread"
@@ -456,6 +492,7 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     peers: tuple[Trait, ...] = ()
     not_applicable: Callable[[SubjectT], str | None] = _always
     explained_by: tuple[Explained, ...] = ()
+    opt_in: Key[bool] | None = None  # asked only of hosts where the inventory says true
 
     @property
     def layer(self) -> Layer:

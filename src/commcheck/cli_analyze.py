@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from commcheck.options import INVENTORY, STRICT, WHERE, a_path, together
+from commcheck.options import INVENTORY, LIMIT, STRICT, WHERE, a_path, together
 
 
 @click.group()
@@ -41,6 +41,39 @@ def log(**options: Any) -> int:
     names are one machine, and what its rails are.
     """
     from commcheck.offline import log as command
+
+    return command(**options)
+
+
+@analyze.command(short_help="Environments: what NCCL, HCCL, UCX, Gloo and torch are told.")
+@_TEXTS
+@INVENTORY
+@STRICT
+@together(*WHERE)
+def env(**options: Any) -> int:
+    """Audit environments: a dump of env, nccl.conf, a pod's YAML, a Ray runtime_env, a Slurm
+    script, a .deepspeed_env, or what a log echoes; - for stdin.
+
+    Several files are the ranks of one job: what differs between them is a finding. An inventory
+    tells the NICs that the values are held against.
+    """
+    from commcheck.offline import env as command
+
+    return command(**options)
+
+
+@analyze.command(short_help="A job that hangs: flight-recorder dumps and RAS reports.")
+@_TEXTS
+@click.option("--frames", is_flag=True, help="Show the user's file and line of each collective.")
+@STRICT
+@together(*WHERE)
+def hang(**options: Any) -> int:
+    """Find the first collective that diverges, and the rank that is missing.
+
+    PATH is a PyTorch flight-recorder dump of one rank (pickle or JSON, read without running
+    anything in it), a folder of them, a saved RAS report, or - for stdin. Give those of all ranks.
+    """
+    from commcheck.offline import hang as command
 
     return command(**options)
 
@@ -125,5 +158,38 @@ def trace(**options: Any) -> int:
     communication; late ranks show only beside the others.
     """
     from commcheck.offline import trace as command
+
+    return command(**options)
+
+
+@analyze.command(short_help="A Prometheus server: are jobs bound by communication?")
+@click.option(
+    "--url",
+    default="",
+    envvar="COMMCHECK_PROMETHEUS_URL",
+    show_envvar=True,
+    metavar="URL",
+    help="Prometheus, Thanos, Mimir or VictoriaMetrics, with the path before /api/v1.  "
+    "[default: commcheck_prometheus_url of the inventory]",
+)
+@click.option("--hosts", "names", default="", metavar="NAMES", help="gpu-[01:16],gpu-20")
+@INVENTORY
+@LIMIT
+@click.option(
+    "--selector",
+    default="",
+    metavar="MATCHERS",
+    help="Labels that tell the fleet or the job's GPUs: 'cluster=\"a\"'.",
+)
+@STRICT
+@together(*WHERE)
+def metrics(**options: Any) -> int:
+    """Judge what monitoring knows of the last half hour, and of NICs and GPUs over the last day.
+
+    Read are the series of dcgm-exporter, node_exporter (infiniband) and npu-exporter. A token or a
+    password is taken from COMMCHECK_PROMETHEUS_TOKEN, or _USER and _PASSWORD; a tenant from
+    _TENANT; certificates from _CA, _CERT and _KEY.
+    """
+    from commcheck.offline import metrics as command
 
     return command(**options)

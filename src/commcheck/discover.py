@@ -13,14 +13,14 @@ import re
 import stat
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from commcheck.check import AnyCheck, Check, Nothing, limits_of, readings_of
 from commcheck.errors import CheckError, Unjudgeable
-from commcheck.model import Layer, Machine, Verdict, Words
+from commcheck.model import Layer, Machine, Rail, Verdict, Words
 
 _ID = re.compile(r"(physical|library|runtime|application)\.[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -124,7 +124,8 @@ def load(path: Path, layer: Layer, *, bundled: bool = False) -> FoundCheck:
         if not _ID.fullmatch(check.id) or check.layer is not layer:
             raise CheckBroken(f"{path}: its id {check.id!r} is not {layer.value}.<noun>")
         for reading in readings_of(check.seen).values():
-            if reading.reader.per not in (Machine, check.subject):
+            subject = Rail if reading.every_rail else check.subject
+            if reading.reader.per not in (Machine, subject):
                 raise CheckBroken(f"{path}: a {check.subject.__name__} check cannot read per rail")
         limits_of(check.limits)
         return FoundCheck(check, path, (module.__doc__ or "").strip(), bundled)
@@ -170,7 +171,7 @@ def _broken(check_id: str, reason: str) -> AnyCheck:
     )
 
 
-def _validate(found: Iterable[FoundCheck]) -> None:
+def _validate(found: Collection[FoundCheck]) -> None:
     """Ids must differ by more than punctuation (Jenkins' URLs), needs must exist, no cycles."""
     by_url: dict[str, FoundCheck] = {}
     checks = {one.id: one.check for one in found}
@@ -188,6 +189,37 @@ def _validate(found: Iterable[FoundCheck]) -> None:
                     f"{one.path}: error: needs {need!r}, which is no check of its layer [checks]"
                 )
     in_order_of_needs(checks.values())
+    _validate_edges(tuple(found))
+
+
+def _validate_edges(found: Sequence[FoundCheck]) -> None:
+    """A consequence names a cause that some check can find, and no check explains itself."""
+    finders: dict[str, set[str]] = {}
+    for one in found:
+        for cause in (*one.check.causes, *(trait.cause for trait in one.check.peers)):
+            finders.setdefault(cause.slug, set()).add(one.id)
+    # A site's check may stand in for one of ours, or be broken: its causes may be gone then.
+    whole = all(one.bundled and one.doc for one in found)
+    below: dict[str, set[str]] = {}
+    for one in found:
+        for edge in one.check.explained_by:
+            if whole and edge.cause not in finders:
+                raise CheckError(
+                    f"{one.path}: error: explained by {edge.cause!r}, which no check finds [checks]"
+                )
+            below.setdefault(one.id, set()).update(finders.get(edge.cause, ()))
+    for one in found:
+        seen: set[str] = set()
+        waiting = list(below.get(one.id, ()))
+        while waiting:
+            other = waiting.pop()
+            if other == one.id:
+                raise CheckError(
+                    f"{one.path}: error: {one.id} would explain itself by what explains it [checks]"
+                )
+            if other not in seen:
+                seen.add(other)
+                waiting += below.get(other, ())
 
 
 def in_order_of_needs(checks: Iterable[AnyCheck]) -> list[AnyCheck]:

@@ -16,6 +16,7 @@ from commcheck.check import (
     EARLIER,
     WATCH,
     AnyCheck,
+    EveryRail,
     FirstOf,
     Output,
     Reader,
@@ -58,6 +59,7 @@ from commcheck.plan import (
     Asked,
     is_absent,
     limits_for,
+    present_rails,
     requests_of,
     subjects,
     want_for,
@@ -119,6 +121,7 @@ class _Desk:
     asked: dict[tuple[int, str, str], tuple[Request, ...]] = field(default_factory=dict)
     in_force: dict[str, tuple[Any, Any, tuple[Bound, ...]]] = field(default_factory=dict)
     findings: dict[str, list[Finding]] = field(default_factory=dict)
+    unproven: dict[int, tuple[str, ...]] = field(default_factory=dict)  # below a layer's height
 
 
 def judge_host(
@@ -377,22 +380,24 @@ def _blocker(desk: _Desk, check: AnyCheck, subject: Subject) -> str:
 
 def _unproven_below(desk: _Desk, check: AnyCheck, subject: Subject) -> tuple[str, ...]:
     """Checks under this one that could not be read here: lower layers, and its own needs."""
-    if not check.needs and check.layer is Layer.PHYSICAL:
-        return ()
-    below = {need: _of_need(desk, need, subject) for need in check.needs}
-    if check.layer.height > 1:
-        for check_id, findings in desk.findings.items():
-            if Layer.of(check_id).height < check.layer.height:
-                below[check_id] = findings
-    return tuple(
-        check_id
-        for check_id, findings in below.items()
-        if any(
-            # A fail below is here only where the playbook opened the gate.
-            finding.verdict.status in (Status.ERROR, Status.FAIL)
-            or finding.verdict.kind is Kind.UNDECIDABLE
-            for finding in findings
+    needs = tuple(need for need in check.needs if _is_unproven(_of_need(desk, need, subject)))
+    height = check.layer.height
+    if height not in desk.unproven:
+        # The lower layers are done by now, and the same for every subject of this one.
+        desk.unproven[height] = tuple(
+            check_id
+            for check_id, findings in desk.findings.items()
+            if Layer.of(check_id).height < height and _is_unproven(findings)
         )
+    return needs + desk.unproven[height]
+
+
+def _is_unproven(findings: Sequence[Finding]) -> bool:
+    return any(
+        # A fail below is here only where the playbook opened the gate.
+        finding.verdict.status in (Status.ERROR, Status.FAIL)
+        or finding.verdict.kind is Kind.UNDECIDABLE
+        for finding in findings
     )
 
 
@@ -401,6 +406,10 @@ def _unproven_below(desk: _Desk, check: AnyCheck, subject: Subject) -> tuple[str
 
 def _take(desk: _Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn) -> object:
     """A reading, or ``Unread`` where it was optional; raises ``Unjudgeable``."""
+    if reading.every_rail:
+        one = replace(reading, every_rail=False)
+        rails = present_rails(desk.machine)
+        return EveryRail({rail.label: _take(desk, one, rail, rests_on) for rail in rails})
     try:
         return _first(desk, reading, subject, rests_on)
     except Unjudgeable as error:
@@ -420,7 +429,7 @@ def _first(desk: _Desk, reading: Reading[Any], subject: Subject, rests_on: Rests
             refused.append(error)
         if len(refused) < len(reading.reader.readers):
             for phase in reading.phases:
-                for request in requests_of(reader, subject, desk.machine, phase):
+                for request in _asked(desk, reader, subject, phase):
                     rests_on[request.key] = False
     if len(refused) == 1:
         raise refused[0]
@@ -446,7 +455,7 @@ def _watch(desk: _Desk, reader: Reader[Any], subject: Subject, rests_on: RestsOn
 
 def _begun_s(desk: _Desk, reader: Reader[Any], subject: Subject, at: str) -> float:
     """When its first command began, in seconds since the host's boot."""
-    request = requests_of(reader, subject, desk.machine, at)[0]
+    request = _asked(desk, reader, subject, at)[0]
     return desk.frames[request.key].started_s
 
 
@@ -468,9 +477,7 @@ def _read(
 ) -> object:
     target = desk.machine if reader.per is Machine else subject
     memo = (id(reader), target.label, at)
-    if memo not in desk.asked:
-        desk.asked[memo] = requests_of(reader, subject, desk.machine, at)
-    asked = desk.asked[memo]
+    asked = _asked(desk, reader, subject, at)
     if len(asked) != len(reader.commands):
         for command in reader.commands:
             command.on(target)  # raises what made the place impossible to fill
@@ -485,6 +492,15 @@ def _read(
     if isinstance(value, Unjudgeable):
         raise value
     return value
+
+
+def _asked(desk: _Desk, reader: Reader[Any], subject: Subject, at: str) -> tuple[Request, ...]:
+    """What the host was asked for a reading; worked out once."""
+    target = desk.machine if reader.per is Machine else subject
+    memo = (id(reader), target.label, at)
+    if memo not in desk.asked:
+        desk.asked[memo] = requests_of(reader, subject, desk.machine, at)
+    return desk.asked[memo]
 
 
 def _parse(desk: _Desk, reader: Reader[Any], keys: Sequence[str]) -> object:

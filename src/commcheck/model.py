@@ -131,7 +131,7 @@ class Rail:
 class Accelerator:
     """One GPU or NPU, as found."""
 
-    index: int
+    index: int  # of an NPU: its physical chip id, which hccn_tool is asked by
     vendor: str  # "nvidia", "ascend"
     pci: str | None = None
 
@@ -156,11 +156,18 @@ class Machine:
     rails: tuple[Rail, ...] = ()
     other_ports: tuple[Rail, ...] = ()  # management, storage, dark second ports: not judged
     accelerators: tuple[Accelerator, ...] = ()
+    nccl_log: str | None = None  # as the inventory names it: path or glob of a job's logs
 
     @property
     def label(self) -> str:
         """Empty: a verdict on the host itself needs no further name."""
         return ""
+
+    @property
+    def npus(self) -> str | None:
+        """The ids of its NPUs with colons between, for a command's place; None: it has none."""
+        ids = (each.index for each in self.accelerators if each.vendor == "ascend")
+        return ":".join(map(str, ids)) or None
 
 
 Subject = Machine | Rail | Accelerator
@@ -250,6 +257,7 @@ class Verdict:
     rule: str = ""
     hosts: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
+    follows: str = ""  # slug of the cause found below of which this is a consequence
 
     def __post_init__(self) -> None:
         """Refuse what no report could show honestly."""

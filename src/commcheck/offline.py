@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from commcheck.analysis import Analysis, analyse
 from commcheck.deliver import Delivery
+from commcheck.errors import UsageError
 from commcheck.inventory.load import load
 from commcheck.model import Host
 
@@ -28,6 +30,24 @@ def log(*, paths: tuple[str, ...], inventory: tuple[str, ...], processes: int, *
         {"inventory": ", ".join(inventory)},
         **where,
     )
+
+
+def env(*, paths: tuple[str, ...], inventory: tuple[str, ...], **where: Any) -> int:
+    """Audit environments."""
+    from commcheck.nccl.offline_env import analyse_env
+
+    hosts = hosts_of(inventory)
+    given = {"inventory": ", ".join(inventory)}
+    work = partial(analyse_env, paths, hosts, stdin=sys.stdin.buffer)
+    return _leave("env", paths, work, given, **where)
+
+
+def hang(*, paths: tuple[str, ...], frames: bool, **where: Any) -> int:
+    """Find who a hanging job waits for."""
+    from commcheck.nccl.offline_hang import analyse_hang
+
+    work = partial(analyse_hang, paths, stdin=sys.stdin.buffer, frames=frames)
+    return _leave("hang", paths, work, {"frames": frames or None}, **where)
 
 
 def sweep(
@@ -87,6 +107,38 @@ def trace(
         "kernels": ", ".join(kernels),
     }
     return _leave("trace", paths, work, given, **where)
+
+
+def metrics(
+    *,
+    url: str,
+    inventory: tuple[str, ...],
+    names: str,
+    limit: str,
+    selector: str,
+    **where: Any,
+) -> int:
+    """Judge what a Prometheus server knows of hosts."""
+    from commcheck.inventory.patterns import select
+    from commcheck.metrics.offline import analyse_metrics, hosts_named
+
+    if not names and not inventory:
+        raise UsageError("error: whose metrics? give --hosts gpu-[01:16], or -i FILE [metrics]")
+    if names:
+        hosts = hosts_named(names)
+    else:
+        loaded = load(inventory, cwd=Path.cwd())
+        hosts = tuple(select(loaded, limit, cwd=Path.cwd())) if limit else loaded.hosts
+    sources = [url] if url else list(inventory)
+    given = {"hosts": names, "inventory": ", ".join(inventory), "limit": limit,
+             "selector": selector}  # fmt: skip
+    return _leave(
+        "metrics",
+        sources,
+        lambda: analyse_metrics(url, hosts, selector=selector),
+        given,
+        **where,
+    )
 
 
 def hosts_of(inventory: tuple[str, ...]) -> Mapping[str, Host] | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
-from commcheck.check import AnyCheck, Command, Reader, keys_of, limits_of, readings_of
+from commcheck.check import FLEET, AnyCheck, Command, Reader, keys_of, limits_of, readings_of
 from commcheck.check_fields import Params, as_type
 from commcheck.collect.base import Request
 from commcheck.discover import FoundCheck
@@ -44,6 +45,9 @@ class Asked:
 
     def not_applicable(self, host: Host, machine: Machine, subject: Subject) -> str | None:
         """Why the subject is none of the check's business here, in a few words, or None."""
+        opt_in = self.check.opt_in
+        if opt_in is not None and not opt_in.on(host, machine.platform).value:
+            return f"{opt_in.name} is not true for this host"
         reason = self.entry.not_applicable(host, machine, subject) if self.entry else None
         return reason if reason is not None else self.check.not_applicable(subject)
 
@@ -91,27 +95,33 @@ def requests(host: Host, machine: Machine, asked: Iterable[Asked]) -> tuple[Requ
     A command whose places cannot be filled is left out: its check says so when it is judged.
     """
     wanted: dict[str, Request] = {}
+    known: _Known = {}
     window_s = 0.0
     for each in asked:
         if machine.platform not in each.check.platforms or each.not_permitted:
             continue
+        watches = False
         for subject in subjects(each.check, machine):
             if is_absent(subject) or each.not_applicable(host, machine, subject) is not None:
                 continue
-            for request in _requests_of_check(each, subject, machine):
+            for request in _requests_of_check(each, subject, machine, host, known):
                 before = wanted.setdefault(request.key, request)
                 if before.command.timeout_s < request.command.timeout_s:
                     wanted[request.key] = request  # the most patient of several checks decides
-                if request.at == "start":
-                    window_s = max(window_s, _window_s(each, host))
+                watches = watches or request.at == "start"
+        if watches:
+            window_s = max(window_s, _window_s(each, host))
     if window_s > 0:
         wait = Command(("sleep", f"{window_s:g}"), timeout_s=window_s + WAIT_SLACK_S)
         wanted["wait"] = Request(wait, "wait")
     return tuple(sorted(wanted.values(), key=lambda request: _ORDER.index(request.at)))
 
 
-_ORDER = ("start", "once", "wait", "end")
-"""The phases of a bundle; between the last ``once`` and the first ``end`` the host only waits."""
+_ORDER = (FLEET, "start", "once", "wait", "end")
+"""What is read beside the hosts, then the phases of a bundle.
+
+Between the last ``once`` and the first ``end`` the host only waits.
+"""
 
 WAIT_SLACK_S = 10.0
 
@@ -134,16 +144,32 @@ MOST_WINDOW_S = 240.0
 """Longer than this a host's deadline would end its visit."""
 
 
-def _requests_of_check(asked: Asked, subject: Subject, machine: Machine) -> Iterable[Request]:
+_Known = dict[tuple[int, str, str], tuple[Request, ...]]
+"""Of one host, by reader, subject and phase: many checks share a reader."""
+
+
+def _requests_of_check(
+    asked: Asked, subject: Subject, machine: Machine, host: Host, known: _Known
+) -> Iterable[Request]:
     timeout_s = asked.entry.timeout_s if asked.entry else None
     for reading in readings_of(asked.check.seen).values():
-        for reader in reading.reader.readers:
-            for phase in reading.phases:
-                for request in requests_of(reader, subject, machine, phase):
-                    if timeout_s is None:
-                        yield request
-                    else:
-                        yield Request(replace(request.command, timeout_s=timeout_s), request.at)
+        targets = present_rails(machine) if reading.every_rail else (subject,)
+        for target, reader, phase in product(targets, reading.reader.readers, reading.phases):
+            if reader.declared_by and host.variables.get(reader.declared_by) in (None, ""):
+                continue
+            memo = (id(reader), target.label, phase)
+            if memo not in known:
+                known[memo] = requests_of(reader, target, machine, phase)
+            for request in known[memo]:
+                if timeout_s is None:
+                    yield request
+                else:
+                    yield Request(replace(request.command, timeout_s=timeout_s), request.at)
+
+
+def present_rails(machine: Machine) -> tuple[Rail, ...]:
+    """The rails that the host has."""
+    return tuple(rail for rail in machine.rails if rail.present)
 
 
 def is_absent(subject: Subject) -> bool:

@@ -104,8 +104,9 @@ def judged() -> Judge:
         machine: Machine = Machine("gpu-01", "gpu-roce", rails=(RAIL,)),  # noqa: B008 - frozen
         **variables: object,
     ) -> Finding:
+        host = Host("gpu-01", {f"commcheck_{name}": value for name, value in variables.items()})
         frames = {}
-        for request in requests(Host("gpu-01"), machine, [Asked(check)]):
+        for request in requests(host, machine, [Asked(check)]):
             key = request.key
             said = next(
                 (a for word, a in answers.items() if str(request.command).startswith(word)), None
@@ -115,7 +116,6 @@ def judged() -> Judge:
             data = file.read_bytes() if "\n" not in text and file.is_file() else text.encode()
             out, err = (data, b"") if rc == 0 else (b"", data)
             frames[key] = Frame(key, out, err, rc, 1.0, 1.1)
-        host = Host("gpu-01", {f"commcheck_{name}": value for name, value in variables.items()})
         results: tuple[Result, ...] = judge_host(
             host, [Asked(check)], machine, frames, None, lambda data: data.decode()
         )

@@ -22,6 +22,7 @@ from commcheck.model import Layer
 from tests.demo.instant import climb
 
 FAULTS = known_faults()
+RIGHT = ("blocked", "gated", "not-applicable", "not-permitted")
 
 Findings = set[tuple[str, str]]
 """(check, status) of what is neither right nor none of the host's business."""
@@ -40,7 +41,7 @@ def findings(verdicts: Iterable[Mapping[str, Any]]) -> dict[str, Findings]:
     """What is found, by host."""
     found: dict[str, Findings] = defaultdict(set)
     for each in verdicts:
-        if each["status"] != "pass" and each["kind"] not in ("blocked", "gated", "not-applicable"):
+        if each["status"] != "pass" and each["kind"] not in RIGHT:
             found[each["subject"].partition("/")[0]].add((each["check"], each["status"]))
     return found
 

@@ -97,7 +97,7 @@ def command_words(check_folders: tuple[Path, ...]) -> tuple[tuple[str, ...], ...
     )
 
 
-PLAIN: Final = frozenset({"cat", "find", "grep", "sleep"})
+PLAIN: Final = frozenset({"cat", "find", "grep", "sh", "sleep"})
 """Programs of this machine that a simulated host has, too: they know only what is named to them.
 
 Others that the fleet does not simulate are missing there: they would tell of this machine.

@@ -37,16 +37,26 @@ class System:
     shares_subnet: bool = False  # all rails in one, without rules
 
 
+OVERLAPS: Final = (
+    "--overlap-grad-reduce",
+    "--overlap-param-gather",
+    "--use-distributed-optimizer",
+)
+"""Flags that let Megatron communicate while it computes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A training job that runs on the host: one rank a GPU, on two hosts.
+    """A training job of Megatron that runs on the host: one rank a GPU, on two hosts.
 
     ``variables``: set for all ranks on top of what any job has; an empty value unsets one.
+    ``flags``: of its command line, that decide about communication.
     ``lost``: local ranks whose process is gone. ``stopped``: local ranks in state T. ``ras``: its
     RAS service answers.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
+    flags: tuple[str, ...] = (*OVERLAPS, "--ddp-bucket-size", "40000000")
     lost: frozenset[int] = frozenset()
     stopped: frozenset[int] = frozenset()
     ras: bool = True

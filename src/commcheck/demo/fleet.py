@@ -19,6 +19,7 @@ from commcheck.collect.base import Ask, Frame, Request, Sink
 from commcheck.collect.ssh import SshSettings, SshVisitor
 from commcheck.demo import folder as host_folder
 from commcheck.demo.exchange import Exchange
+from commcheck.demo.job import leads_job
 from commcheck.demo.server import ADDRESS, HostServer
 from commcheck.demo.state import HostState
 from commcheck.model import Host
@@ -123,6 +124,8 @@ class Fleet:
             self._ports[state.name] = port
             # Where it listens today is no fact of the fleet: its inventory is the same every day.
             declared = {"commcheck_nics": [nic.hca for nic in state.nics], **dict(state.declared)}
+            if leads_job(state):
+                declared["commcheck_ras"] = True
             hosts[state.name] = declared
         (self.folder / "known_hosts").write_text("".join(known))
         tree = {"all": {"children": {"gpu": {"hosts": hosts}}}}

@@ -20,6 +20,18 @@ def local_ranks(host: HostState) -> Iterator[tuple[int, int]]:
             yield local, FIRST_PID + local
 
 
+def words(host: HostState) -> tuple[str, ...]:
+    """The command line of a rank."""
+    flags = host.job.flags if host.job is not None else ()
+    script = "/workspace/pretrain_gpt.py"
+    return ("/usr/bin/python3", "-u", script, "--micro-batch-size", "1", *flags)
+
+
+def leads_job(host: HostState) -> bool:
+    """True for the host on which the job has its rank 0."""
+    return (host.number - 1) % HOSTS == 0
+
+
 def variables(host: HostState, local: int) -> Mapping[str, str]:
     """The environment of a rank: what torchrun sets, and what the site sets for all jobs."""
     size = len(host.gpus)

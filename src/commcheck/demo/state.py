@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from commcheck.demo.counts import HEALTHY, Counts
 from commcheck.demo.facts import GOOD_JOB, GOOD_SYSTEM, GOOD_WIRE, Job, System, Wire
+from commcheck.demo.npu import NpuState
 from commcheck.demo.upkeep import GOOD_CARE, GOOD_UPKEEP, GpuCare, Upkeep
 from commcheck.formats.gid_table import Gid
 from commcheck.formats.qos import Qos, TrafficClass
@@ -236,6 +237,8 @@ class HostState:
     reach: Reach = "up"
     second: int = 0
     running: tuple[Running, ...] = ()
+    npus: tuple[NpuState, ...] = ()
+    hccn_conf: bool = True  # of a host with NPUs: the file is there
     sudo: bool = True  # sudo -n runs anything as root
     system: System = GOOD_SYSTEM
     job: Job | None = GOOD_JOB
@@ -253,6 +256,16 @@ class HostState:
     def every_nic(self, change: Callable[[NicState], NicState]) -> HostState:
         """The host with each NIC changed, as by one setting that went wrong everywhere."""
         return replace(self, nics=tuple(change(each) for each in self.nics))
+
+    def npu(self, index: int, change: Callable[[NpuState], NpuState]) -> HostState:
+        """The host with one NPU changed."""
+        npus = list(self.npus)
+        npus[index] = change(npus[index])
+        return replace(self, npus=tuple(npus))
+
+    def every_npu(self, change: Callable[[NpuState], NpuState]) -> HostState:
+        """The host with each NPU changed."""
+        return replace(self, npus=tuple(change(each) for each in self.npus))
 
     def gpu(self, index: int, change: Callable[[GpuState], GpuState]) -> HostState:
         """The host with one GPU changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from commcheck.demo.job import local_ranks
 from commcheck.demo.parts import Answer
 from commcheck.demo.state import GpuState, HostState
 
@@ -36,17 +37,19 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
 
 def processes(host: HostState) -> str:
     """``nvidia-smi --query-compute-apps``: nothing where nothing runs, as far as it can see."""
-    return "".join(
-        f"{each.pid}, {each.mib}, {each.name}\n" for each in host.running if not each.hidden
-    )
+    ranks = [(pid, _RANK_MIB, "python3") for _, pid in local_ranks(host)]
+    others = [(each.pid, each.mib, each.name) for each in host.running if not each.hidden]
+    return "".join(f"{pid}, {mib}, {name}\n" for pid, mib, name in (*ranks, *others))
 
 
 _DRIVER_MIB: Final = 4
+_RANK_MIB: Final = 61_204
 
 
 def in_use(host: HostState) -> str:
     """Memory in MiB and load in percent of each GPU; every job is on all of them."""
     used = _DRIVER_MIB + sum(each.mib for each in host.running)
+    used += _RANK_MIB if host.job is not None else 0
     return "".join(
         f"{index}, {used}, {gpu.load_percent}\n" for index, gpu in enumerate(host.gpus)
     )

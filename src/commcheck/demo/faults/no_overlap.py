@@ -1,0 +1,17 @@
+"""The job reduces its gradients only after the backward pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from commcheck.demo.facts import Job
+from commcheck.demo.fault import Fault
+from commcheck.demo.state import HostState
+
+
+def change(host: HostState) -> HostState:
+    """The facts that differ."""
+    return replace(host, job=Job(flags=("--use-distributed-optimizer",)))
+
+
+FAULT = Fault("no overlap in the job", change, "application.overlap", status="warn")

@@ -1,0 +1,112 @@
+"""All rules on a job's environments: the verdicts, and the list of what was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from commcheck.check import failed, passed, undecidable, warned
+from commcheck.model import Status, Verdict, Words
+from commcheck.nccl.environment import (
+    rules_interfaces,
+    rules_job,
+    rules_mark,
+    rules_network,
+    rules_paths,
+    rules_values,
+)
+from commcheck.nccl.environment.model import CONF, Case
+from commcheck.nccl.environment.rule import EnvRule
+from commcheck.nccl.ruling import Found, Ruling
+from commcheck.report.ranges import natural
+
+ID: Final = "library.env"
+TITLE: Final = Words("The job's environment variables", "作业环境变量审计")
+
+RULES: Final[tuple[EnvRule, ...]] = tuple(
+    sorted(
+        (
+            *rules_values.RULES,
+            *rules_network.RULES,
+            *rules_interfaces.RULES,
+            *rules_mark.RULES,
+            *rules_paths.RULES,
+            *rules_job.RULES,
+        ),
+        key=lambda rule: rule.id,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found, and each rule's answer."""
+
+    verdicts: tuple[Verdict, ...]
+    rulings: Mapping[str, Ruling]
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Rules that could tell."""
+        return tuple(r for r, ruling in self.rulings.items() if ruling.state in ("wrong", "right"))
+
+    @property
+    def not_judged(self) -> Mapping[str, str]:
+        """Rules that could not, with why and what to turn on."""
+        return {
+            rule: f"{ruling.why}; {ruling.turn_on}"
+            for rule, ruling in self.rulings.items()
+            if ruling.state == "unknown"
+        }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is right and worth knowing all the same."""
+        return tuple(
+            f"{rule}: {ruling.why}"
+            for rule, ruling in self.rulings.items()
+            if ruling.state == "right" and ruling.why
+        )
+
+
+def judge(case: Case) -> Judgement:
+    """Every rule. Where nothing is wrong: pass, beside what a set variable leaves undecided."""
+    rulings = {rule.id: rule.judge(case) for rule in RULES}
+    found = [each for ruling in rulings.values() for each in ruling.found]
+    found.sort(key=lambda each: each.status is not Status.FAIL)
+    open_ones = [
+        replace(undecidable(rulings[rule.id].why, turn_on=rulings[rule.id].turn_on), rule=rule.id)
+        for rule in RULES
+        if rule.weighty and rulings[rule.id].state == "unknown"
+    ]
+    judgement = Judgement((), rulings)
+    verdicts = [*(_verdict(each) for each in found), *open_ones]
+    if not found:
+        verdicts.append(_nothing_wrong(case, judgement))
+    return replace(judgement, verdicts=tuple(verdicts))
+
+
+def _verdict(found: Found) -> Verdict:
+    say = failed if found.status is Status.FAIL else warned
+    measured = {**found.measured, "evidence": list(found.evidence)}
+    reason = " ".join(found.reason.split())
+    verdict = say(found.cause, reason, measured=measured, rule=found.rule)
+    return replace(verdict, hosts=tuple(sorted(found.hosts, key=natural)))
+
+
+def _nothing_wrong(case: Case, judgement: Judgement) -> Verdict:
+    measured: dict[str, object] = {
+        "rules_judged": list(judgement.judged),
+        "rules_not_judged": dict(judgement.not_judged),
+        "remarks": list(judgement.remarks),
+    }
+    count = len({name for one in case.environments for name in one.settings})
+    whose = sum(len(one.who) for one in case.ranks)
+    files = sorted({who for one in case.environments if one.kind == CONF for who in one.who})
+    if not case.environments:
+        return replace(undecidable("there is no environment in the input"), measured=measured)
+    of = f"{whose} processes" if whose > 1 else "one process" if whose else ", ".join(files)
+    unread = sorted({each for one in case.environments for each in one.unread})
+    but = f"; not read: {', '.join(unread[:4])}" if unread else ""
+    return passed(f"nothing is wrong in {count} variables of {of}{but}", measured=measured)

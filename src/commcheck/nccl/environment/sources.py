@@ -1,0 +1,146 @@
+"""Where variables stand: process environments, dumps, configuration files, scripts. Text to layers.
+
+Names that are not looked at are dropped here, before anything else sees them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from commcheck.nccl.environment.model import Layer, Setting
+from commcheck.nccl.environment.names import is_kept
+
+VALUE_MOST: Final = 1023
+"""NCCL cuts names and values of a configuration file here (src/misc/param.cc)."""
+
+_ASSIGNED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_EXPORTED: Final = re.compile(r"(?:declare -x|export) (.*)")
+_OPEN: Final = re.compile(r"\$[\w({]|`")
+
+
+def process_environ(data: str, where: str) -> Layer:
+    """``/proc/PID/environ``: records that NUL ends."""
+    return _layer(data.split("\0"), lambda _: where)
+
+
+def plain_dump(text: str, where: str) -> Layer:
+    """What ``env`` or ``export -p`` print; further lines of a value of several are skipped."""
+    lines = []
+    for line in text.split("\n"):
+        exported = _EXPORTED.fullmatch(line.rstrip("\r"))
+        lines.append(_unquoted(exported[1]) if exported else line.removesuffix("\r"))
+    return _layer(lines, lambda number: f"{where}:{number}")
+
+
+def _layer(lines: Iterable[str], where: Callable[[int], str]) -> Layer:
+    settings: dict[str, Setting] = {}
+    for number, line in enumerate(lines, 1):
+        match = _ASSIGNED.fullmatch(line)
+        if match and is_kept(match[1]):
+            settings[match[1]] = Setting(match[2], where(number))
+    return Layer(settings)
+
+
+def _unquoted(words: str) -> str:
+    try:
+        return "".join(shlex.split(words))
+    except ValueError:
+        return words
+
+
+def conf_file(text: str, where: str) -> Layer:
+    """``nccl.conf``: ``NAME=value``, ``#`` in the first column, nothing trimmed, no quotes.
+
+    The first of two equal names counts: a file only adds what is not there yet.
+    """
+    settings: dict[str, Setting] = {}
+    ignored = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        place = f"{where}:{number}"
+        name, sign, value = line.partition("=")
+        if sign and is_kept(name):
+            settings.setdefault(name, Setting(value[:VALUE_MOST], place))
+        elif not sign or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            ignored.append((place, _told(line)))
+    return Layer(settings, tuple(ignored))
+
+
+def _told(line: str) -> str:
+    """A line as it may be shown: of one that may be a secret only the name."""
+    name = re.search(r"[A-Za-z_][A-Za-z0-9_]*(?=\s*=)", line)
+    if name is None or is_kept(name[0]):
+        return line
+    return f"{line[: name.end()].strip()}=..."
+
+
+def script(text: str, where: str) -> Layer:
+    """A job script: ``export``, ``NAME=value command``, ``-x NAME=value``, ``--export=ALL,...``.
+
+    The last assignment counts, as the shell reads the file; what it computes is not known.
+    """
+    settings: dict[str, Setting] = {}
+    for number, line in enumerate(_joined(text), 1):
+        for name, value in _assignments(line):
+            if value is None or _OPEN.search(value):
+                settings.pop(name, None)
+            else:
+                settings[name] = Setting(value, f"{where}:{number}")
+    return Layer(settings)
+
+
+def _joined(text: str) -> Iterable[str]:
+    """Lines, each with those that a backslash joins to it; the joined ones stay as empty lines."""
+    held, count = "", 0
+    for line in text.split("\n"):
+        line = line.removesuffix("\r")
+        held += line.removesuffix("\\")
+        count += 1
+        if line.endswith("\\") and len(held) < 65536:
+            held += " "
+            continue
+        yield held
+        for _ in range(count - 1):
+            yield ""
+        held, count = "", 0
+    if held:
+        yield held
+
+
+def _assignments(line: str) -> Iterable[tuple[str, str | None]]:
+    directive = line.lstrip().startswith("#SBATCH")
+    try:
+        words = shlex.split(line.lstrip().removeprefix("#SBATCH"), comments=True)
+    except ValueError:
+        words = line.split()
+    if line.lstrip().startswith("#") and not directive:
+        return
+    if words[:1] == ["unset"]:
+        yield from ((name, None) for name in words[1:] if is_kept(name))
+        return
+    for word in words:
+        exported = word.removeprefix("--export=").rstrip(";")
+        parts = (
+            re.split(r",(?=[A-Za-z_]\w*(?:=|,|$))", exported) if word != exported else [exported]
+        )
+        for part in parts:
+            match = _ASSIGNED.fullmatch(part.strip("'\""))
+            if match and is_kept(match[1]):
+                yield match[1], match[2]
+
+
+def from_mapping(values: Mapping[Any, object], where: str) -> Layer:
+    """Variables of a document: numbers and truth values as the tools print them."""
+    settings = {}
+    for name, value in values.items():
+        if not isinstance(name, str) or not is_kept(name) or isinstance(value, dict | list):
+            continue
+        if value is None or (isinstance(value, str) and "$(" in value):
+            continue
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        settings[name] = Setting(text, where)
+    return Layer(settings)

@@ -1,0 +1,338 @@
+"""Where ranks of a job went apart: FR-001 to FR-007, on the dumps of all of them.
+
+Collectives are matched by process group and ``collective_seq_id``; of each group the first number
+on which its members do not agree is the finding, and what comes after it only follows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from commcheck.check import failed, passed, undecidable
+from commcheck.model import Cause, Verdict, Words
+from commcheck.nccl.causes import READS, RESTART, step
+from commcheck.nccl.flight import Dump, Entry
+
+NEVER_CALLED: Final = Cause(
+    slug="hang-rank-missing",
+    title=Words("A rank never called the collective", "某 rank 从未调用该集合通信"),
+    meaning=Words(
+        "All others wait for it inside this collective: it is stuck or died earlier, in its own "
+        "code, its data, or an earlier kernel.",
+        "其余 rank 都在等它：它更早卡住或已退出，原因在其代码、数据或更早的内核。",
+    ),
+    remedies=(
+        step(
+            "Shows where that rank's process stands. Then its host, by layer 1.",
+            "查看该 rank 进程停在何处；再从第一层检查其主机。",
+            "py-spy dump --pid {pid}",
+            before=READS,
+        ),
+    ),
+)
+DIFFERENT: Final = Cause(
+    slug="hang-collectives-differ",
+    title=Words("Ranks called different collectives", "各 rank 调用了不同的集合通信"),
+    meaning=Words(
+        "The program is at fault, not the network: a branch that only some ranks take.",
+        "是程序的问题而非网络：只有部分 rank 进入了某个分支。",
+    ),
+    remedies=(
+        step(
+            "Compare the code of the named ranks around this call: conditions on the rank, on "
+            "data, on unused parameters.",
+            "比较这些 rank 在该调用附近的代码：依赖 rank、数据或未使用参数的条件分支。",
+            before=RESTART,
+        ),
+    ),
+)
+SIZES: Final = Cause(
+    slug="hang-sizes-differ",
+    title=Words("Ranks called it with different sizes", "各 rank 的消息大小或类型不同"),
+    meaning=Words(
+        "The program is at fault, not the network: the same operation with another size or type.",
+        "是程序的问题而非网络：同一操作的大小或数据类型不同。",
+    ),
+    remedies=(
+        step(
+            "Compare batch sizes, uneven last batches and parameters of the named ranks.",
+            "比较这些 rank 的批大小、末尾不足批及参数。",
+            before=RESTART,
+        ),
+    ),
+)
+STUCK: Final = Cause(
+    slug="hang-all-inside",
+    title=Words("All ranks are inside one collective", "所有 rank 都卡在同一集合通信内"),
+    meaning=Words(
+        "All called it, all the same, and it does not end: a link, a NIC or a GPU under this "
+        "communicator.",
+        "所有 rank 都已一致调用却不结束：问题在该通信域下的链路、网卡或 GPU。",
+    ),
+    remedies=(
+        step(
+            "Climb from layer 1 on the hosts of this group.",
+            "从第一层开始检查该通信组的主机。",
+            "commcheck run -i INVENTORY --limit HOSTS",
+            before=READS,
+        ),
+    ),
+)
+NOT_REACHED: Final = Cause(
+    slug="hang-gpu-behind",
+    title=Words("Some GPUs have not reached the collective", "部分 GPU 尚未执行到该集合通信"),
+    meaning=Words(
+        "These ranks called it, and their GPU still works at something earlier: a kernel, a copy, "
+        "or another group's collective.",
+        "这些 rank 已调用，但其 GPU 仍在执行更早的内核、拷贝或其他组的集合通信。",
+    ),
+    remedies=(
+        step(
+            "Look at the named ranks' GPUs: Xid, load, earlier entries of their dump.",
+            "检查这些 rank 的 GPU：Xid、负载以及转储中更早的条目。",
+            "nvidia-smi -q -d PERFORMANCE,ECC",
+            before=READS,
+        ),
+    ),
+)
+
+CAUSES: Final = (NEVER_CALLED, DIFFERENT, SIZES, STUCK, NOT_REACHED)
+
+WATCHED: Final = ("nccl", "hccl", "mccl")
+"""Backends whose states a watchdog follows; with gloo every entry stays ``scheduled``."""
+
+_ALL_DUMPS: Final = "copy the dumps of all ranks, and set TORCH_FR_BUFFER_SIZE=20000 before"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One process group: its members, and each one's entries by number."""
+
+    name: str
+    about: str
+    members: tuple[int, ...]
+    entries: Mapping[int, Mapping[int, Entry]]  # rank -> number -> entry
+
+    @property
+    def label(self) -> str:
+        """How reports name it."""
+        return f"{self.name} ({self.about})" if self.about else self.name
+
+    @property
+    def silent(self) -> tuple[int, ...]:
+        """Members without a dump."""
+        return tuple(rank for rank in self.members if rank not in self.entries)
+
+
+def by_rank(dumps: Sequence[Dump]) -> dict[int, Dump]:
+    """The dumps by global rank, the first of each; whose name holds no rank is left out."""
+    found: dict[int, Dump] = {}
+    for each in dumps:
+        if each.rank is not None:
+            found.setdefault(each.rank, each)
+    return found
+
+
+def groups(dumps: Mapping[int, Dump]) -> tuple[Group, ...]:
+    """Every process group that anybody recorded; the one of most members first."""
+    members: dict[str, set[int]] = defaultdict(set)
+    about: dict[str, str] = {}
+    entries: dict[str, dict[int, dict[int, Entry]]] = defaultdict(dict)
+    for rank, dump in dumps.items():
+        for name, ranks in dump.members.items():
+            members[name] |= set(ranks)
+            about.setdefault(name, dump.groups.get(name, ""))
+        for entry in dump.entries:
+            if not entry.is_p2p:
+                entries[entry.group].setdefault(rank, {})[entry.seq] = entry
+    found = []
+    for name, of_ranks in entries.items():
+        # With gloo the default group's name is empty in pg_config, and "0" in the entries.
+        unnamed = members.get("", set()) if len(entries) == 1 else set()
+        listed = members.get(name) or unnamed or set(of_ranks)
+        for rank in listed & set(dumps):
+            of_ranks.setdefault(rank, {})
+        told = tuple(sorted(listed | set(of_ranks)))
+        found.append(Group(name, about.get(name, ""), told, of_ranks))
+    return tuple(sorted(found, key=lambda group: (-len(group.members), group.name)))
+
+
+def judge(dumps: Mapping[int, Dump]) -> tuple[Verdict, ...]:
+    """One verdict for each group that went apart; pass where none did."""
+    known = groups(dumps)
+    if not known:
+        return (undecidable("the dumps hold no collective", turn_on=_ALL_DUMPS),)
+    watched = any(dump.backend in WATCHED for dump in dumps.values())
+    verdicts = [verdict for group in known if (verdict := _of_group(group, dumps))]
+    told = [verdict for verdict in verdicts if verdict.cause]
+    if told:
+        return tuple(_first_causes(told))
+    missing = sorted({rank for group in known for rank in group.silent})
+    if missing:
+        reason = f"no dump of {some(missing)}, and the others agree: the culprit may be among them"
+        return (replace(undecidable(reason, turn_on=_ALL_DUMPS), rule="FR-001"),)
+    if verdicts:
+        return tuple(verdicts)
+    if not watched:
+        reason = "all ranks called the same; this backend does not tell what ended"
+        return (replace(undecidable(reason, turn_on="py-spy dump on every rank"), rule="FR-007"),)
+    reason = f"all collectives of {len(dumps)} ranks are equal and ended: a hang is elsewhere"
+    return (replace(passed(reason, measured={"ranks": len(dumps)}), rule="FR-007"),)
+
+
+def _first_causes(told: Sequence[Verdict]) -> Sequence[Verdict]:
+    """A program's fault, or a rank that never came, explains groups that merely wait."""
+    roots = [verdict for verdict in told if verdict.cause in (NEVER_CALLED, DIFFERENT, SIZES)]
+    return roots or told
+
+
+def _of_group(group: Group, dumps: Mapping[int, Dump]) -> Verdict | None:
+    seen = {rank: of for rank, of in group.entries.items() if rank in dumps}
+    kept = [of for of in seen.values() if of]
+    if len(seen) < 2 or not kept:
+        return None
+    low = max(min(of) for of in kept)  # below this somebody's ring has lost it
+    numbers = sorted({seq for of in kept for seq in of if seq >= low})
+    for seq in numbers:
+        here = {rank: of[seq] for rank, of in seen.items() if seq in of}
+        absent = [rank for rank, of in seen.items() if seq not in of and max(of, default=0) < seq]
+        watched = any(entry.name.startswith(WATCHED) for entry in here.values())
+        verdict = _at(group, seq, here, absent, seen, watched)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def _at(
+    group: Group,
+    seq: int,
+    here: Mapping[int, Entry],
+    absent: Sequence[int],
+    seen: Mapping[int, Mapping[int, Entry]],
+    watched: bool,
+) -> Verdict | None:
+    """What is wrong at one number, or None where it ended on all."""
+    names = Counter(entry.name for entry in here.values())
+    usual = names.most_common(1)[0][0]
+    what = f"{usual} number {seq} of group {group.label}"
+    if len(names) > 1:
+        return _differ(group, seq, here, names)
+    if not next(iter(here.values())).varies and len({e.shape for e in here.values()}) > 1:
+        return _sizes(what, here, seq)
+    if watched and not absent and all(entry.state == "completed" for entry in here.values()):
+        return None
+    if absent:
+        if watched and all(entry.state == "completed" for entry in here.values()):
+            return None  # it ended: the dump of the others is only older
+        return _missing(what, seq, here, absent, seen)
+    if not watched:
+        return None
+    return _inside(group, what, seq, here)
+
+
+def _missing(
+    what: str,
+    seq: int,
+    here: Mapping[int, Entry],
+    absent: Sequence[int],
+    seen: Mapping[int, Mapping[int, Entry]],
+) -> Verdict:
+    told = []
+    for rank in list(absent)[:6]:
+        mine = seen[rank]
+        last = mine[max(mine)] if mine else None
+        at = f" at {last.frame}" if last is not None and last.frame else ""
+        said = f"its last is {last.name} number {last.seq}{at}" if last else "it recorded none"
+        told.append(f"rank {rank} did not: {said}")
+    more = f" and {len(absent) - 6} more ranks" if len(absent) > 6 else ""
+    reason = f"{some(sorted(here))} called {what}; {'; '.join(told)}{more}"
+    return failed(
+        NEVER_CALLED,
+        reason,
+        rule="FR-002",
+        pid="",
+        measured={"seq": seq, "missing_ranks": sorted(absent)[:200], "waiting_ranks": len(here)},
+    )
+
+
+def _differ(group: Group, seq: int, here: Mapping[int, Entry], names: Counter[str]) -> Verdict:
+    usual, most = names.most_common(1)[0]
+    sides = []
+    for name, _ in names.most_common(4):
+        ranks = sorted(rank for rank, entry in here.items() if entry.name == name)
+        frame = next((here[rank].frame for rank in ranks if here[rank].frame), "")
+        sides.append(f"{some(ranks)} called {name}{f' at {frame}' if frame else ''}")
+    is_clear = most > len(here) - most
+    odd = sorted(rank for rank, entry in here.items() if entry.name != usual) if is_clear else []
+    return failed(
+        DIFFERENT,
+        f"number {seq} of group {group.label}: {', '.join(sides)}",
+        rule="FR-003",
+        measured={"seq": seq, "odd_ranks": odd[:200], "operations": sorted(names)},
+    )
+
+
+def _sizes(what: str, here: Mapping[int, Entry], seq: int) -> Verdict:
+    shapes: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for rank, entry in sorted(here.items()):
+        shapes[entry.shape].append(rank)
+    sides = [
+        f"{some(ranks)} with {_shown(here[ranks[0]])}"
+        for ranks in sorted(shapes.values(), key=len, reverse=True)[:4]
+    ]
+    return failed(
+        SIZES, f"{what} was called by {'; '.join(sides)}", rule="FR-004", measured={"seq": seq}
+    )
+
+
+def _shown(entry: Entry) -> str:
+    sizes = [list(each) for each in entry.inputs[:4]]
+    return f"{sizes} {', '.join(entry.dtypes[:4])}"
+
+
+def _inside(group: Group, what: str, seq: int, here: Mapping[int, Entry]) -> Verdict | None:
+    """All called it alike: some GPUs are late, or all are inside it."""
+    states = {rank: entry.state for rank, entry in here.items()}
+    late = sorted(rank for rank, state in states.items() if state == "scheduled")
+    inside = sorted(rank for rank, state in states.items() if state == "started")
+    measured = {"seq": seq, "started_ranks": len(inside), "scheduled_ranks": late[:200]}
+    if group.silent:
+        reason = (
+            f"{some(sorted(here))} wait in {what}, and there is no dump of "
+            f"{some(list(group.silent))}: often the culprit"
+        )
+        return replace(undecidable(reason, turn_on=_ALL_DUMPS), rule="FR-001", measured=measured)
+    if late and inside:
+        reason = f"{some(inside)} are inside {what}, the GPUs of {some(late)} have not reached it"
+        return failed(NOT_REACHED, reason, rule="FR-006", measured=measured)
+    if inside:
+        ended = len(here) - len(inside)
+        reason = f"{some(inside)} are inside {what}, called by all alike, and it does not end"
+        if ended:
+            reason += f"; {ended} other ranks have ended it"
+        return failed(STUCK, reason, rule="FR-005", measured=measured)
+    reason = f"{what} is enqueued on {some(late)} and began on none: an earlier kernel runs"
+    return replace(
+        undecidable(reason, turn_on="py-spy and nvidia-smi on these ranks"),
+        rule="FR-006",
+        measured=measured,
+    )
+
+
+def some(ranks: Sequence[int]) -> str:
+    """``ranks 0-3, 7``: long lists are cut."""
+    parts: list[str] = []
+    start = last = None
+    for rank in [*sorted(ranks), None]:
+        if start is None:
+            start = last = rank
+        elif rank is not None and last is not None and rank == last + 1:
+            last = rank
+        else:
+            parts.append(f"{start}" if start == last else f"{start}-{last}")
+            start = last = rank
+    shown = ", ".join(parts[:6]) + (f" and more, {len(ranks)} in all" if len(parts) > 6 else "")
+    return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"

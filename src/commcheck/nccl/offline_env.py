@@ -1,0 +1,331 @@
+"""An audit of environments in files: what ``commcheck analyze env`` does.
+
+Process environments, dumps, ``nccl.conf``, pods, Ray, job scripts, DeepSpeed's environment file,
+logs for what NCCL echoes, and ``mlnx_qos`` for what a port makes of the mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import IO, Final
+
+from commcheck.analysis import Analysis
+from commcheck.errors import UsageError
+from commcheck.formats.qos import Qos
+from commcheck.model import Evidence, Finding, Host, Result
+from commcheck.nccl.environment.documents import declared
+from commcheck.nccl.environment.judge import ID, TITLE, Judgement, judge
+from commcheck.nccl.environment.model import (
+    CONF,
+    ECHO,
+    Case,
+    Environment,
+    HostFacts,
+    Layer,
+    Port,
+    Setting,
+    effective,
+    merged,
+)
+from commcheck.nccl.environment.names import Version, is_kept, version_of
+from commcheck.nccl.environment.sources import (
+    conf_file,
+    plain_dump,
+    process_environ,
+    script,
+)
+from commcheck.nccl.inputs import Given, read_all
+from commcheck.nccl.offline import read_logs
+from commcheck.nccl.site import Site, SiteHost, site_of
+from commcheck.report.record import PlannedCheck
+
+_ASSIGNS: Final = re.compile(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
+_LOG: Final = re.compile(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
+_SCRIPT: Final = re.compile(r"^#!|^#SBATCH|^\s*(?:srun|mpirun|torchrun|deepspeed)\b", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the files hold."""
+
+    ranks: list[Environment] = field(default_factory=list)
+    echoes: list[Environment] = field(default_factory=list)
+    user_conf: list[Layer] = field(default_factory=list)
+    etc_conf: list[Layer] = field(default_factory=list)
+    conf_names: list[str] = field(default_factory=list)
+    qos: list[Qos] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+    nothing: list[str] = field(default_factory=list)
+
+
+def analyse_env(
+    paths: Sequence[str],
+    inventory: Mapping[str, Host] | None = None,
+    *,
+    stdin: IO[bytes] | None = None,
+) -> Analysis:
+    """Audits environments. Raises ``UsageError`` where nothing in the files is one."""
+    try:
+        site = site_of(inventory)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    found = _Found()
+    for given in read_all(paths, stdin):
+        _sort(given, found)
+    if found.logs:
+        _take_logs(found)
+    case = _case(found, site)
+    if not case.environments:
+        raise UsageError(*(found.nothing or [f"{each}: no environment in it" for each in paths]))
+    judgement = judge(case)
+    return Analysis(
+        checks=(PlannedCheck(ID, TITLE),),
+        results=_results(judgement),
+        notes=_notes(case, judgement, found),
+        screen=_screen(case, judgement),
+        facts=_facts(case, judgement),
+    )
+
+
+# --- which file is what -------------------------------------------------------------------------
+
+
+def _sort(given: Given, found: _Found) -> None:
+    name, text = PurePath(given.name).name, given.text
+    if b"\0" in given.data:
+        _add(found, given.name, "process", [process_environ(text, given.name)])
+    elif name.endswith("nccl.conf"):
+        is_etc = name in ("nccl.conf", "etc-nccl.conf") and "home" not in given.name
+        layer = conf_file(text, given.name)
+        (found.etc_conf if is_etc else found.user_conf).append(layer)
+        found.conf_names.append(given.name)
+    elif _LOG.search(text):
+        found.logs.append(given.name)
+    elif "PFC configuration:" in text:
+        found.qos.append(_qos(text))
+    elif containers := declared(text, given.name) if not _ASSIGNS.match(text) else ():
+        for one in containers:
+            _add(
+                found,
+                f"{given.name} ({one.name})",
+                one.kind,
+                one.layers,
+                unread=one.unread,
+                shm_default=one.shm_default,
+                gpus=one.gpus,
+            )
+    elif _SCRIPT.search(text) and name != ".deepspeed_env":
+        _add(found, given.name, "script", [script(text, given.name)])
+    else:
+        _add(found, given.name, "dump", [plain_dump(text, given.name)])
+
+
+def _add(
+    found: _Found,
+    who: str,
+    kind: str,
+    layers: Sequence[Layer],
+    *,
+    unread: tuple[str, ...] = (),
+    shm_default: bool | None = None,
+    gpus: int | None = None,
+) -> None:
+    settings, ignored = effective(layers)
+    if not settings and shm_default is None:
+        found.nothing.append(f"{who}: no variable of NCCL, HCCL, UCX or PyTorch in it")
+        return
+    found.ranks.append(
+        Environment(
+            who=(who,),
+            kind=kind,
+            settings=settings,
+            ignored=ignored,
+            unread=unread,
+            shm_default=shm_default,
+            gpus=gpus,
+        )
+    )
+
+
+def _take_logs(found: _Found) -> None:
+    job = read_logs(found.logs)
+    for proc in job.procs.values():
+        if not proc.env:
+            continue
+        where = found.logs[0] if len(found.logs) == 1 else job.where(proc.first)
+        settings = {n: Setting(v, where) for n, v in proc.env.items() if is_kept(n)}
+        banner = next(iter(job.banners), "")
+        found.echoes.append(
+            Environment(
+                who=(proc.label,),
+                kind=ECHO,
+                host=proc.host,
+                settings=settings,
+                version=proc.version or version_of(banner),
+                torch=job.torch_version,
+            )
+        )
+    if not found.echoes:
+        found.nothing += [
+            f"{name}: no line of subsystem ENV (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV)"
+            for name in found.logs
+        ]
+
+
+_TRUST: Final = re.compile(r"^Priority trust state: (dscp|pcp|none)", re.MULTILINE)
+_MAP: Final = re.compile(r"^\s*prio:([0-7]) dscp:([\d,]*)", re.MULTILINE)
+_FLAGS: Final = re.compile(r"^\s*enabled((?:\s+[01]){8})\s*$", re.MULTILINE)
+
+
+def _qos(text: str) -> Qos:
+    """What of a pasted ``mlnx_qos`` is there: people paste its upper half."""
+    flags, trust = _FLAGS.search(text), _TRUST.search(text)
+    rows = [
+        (int(code), int(prio))
+        for prio, codes in _MAP.findall(text)
+        for code in codes.split(",")
+        if code
+    ]
+    return Qos(
+        pfc=frozenset(p for p, flag in enumerate(flags[1].split()) if flag == "1")
+        if flags
+        else frozenset(),
+        trust=trust[1] if trust and flags else None,
+        dscp_prio=tuple(sorted(rows)) or None,
+    )
+
+
+# --- what is known of the hosts -----------------------------------------------------------------
+
+
+def _case(found: _Found, site: Site) -> Case:
+    conf = [*found.user_conf, *found.etc_conf]
+    version = next((each.version for each in found.echoes if each.version), None)
+    ranks = [_with_conf(one, conf, version, bool(found.user_conf)) for one in found.ranks]
+    if conf and not ranks:
+        settings, ignored = effective(conf)
+        ranks = [
+            Environment(
+                who=tuple(found.conf_names),
+                kind=CONF,
+                settings=settings,
+                ignored=ignored,
+                version=version,
+            )
+        ]
+    environments = merged([*ranks, *found.echoes])
+    hosts = {name: _host_facts(told, found.qos) for name, told in site.hosts.items()}
+    machines = {told.machine for told in site.hosts.values()}
+    if not hosts or len(machines) == 1 or len({repr(facts) for facts in hosts.values()}) == 1:
+        hosts[""] = next(iter(hosts.values()), _host_facts(SiteHost(""), found.qos))
+    return Case(environments, hosts)
+
+
+def _with_conf(
+    one: Environment, conf: Sequence[Layer], version: Version | None, has_user_conf: bool
+) -> Environment:
+    layers = [Layer(one.settings, one.ignored), *conf]
+    settings, ignored = effective(layers)
+    unread = one.unread
+    path = one.get("NCCL_CONF_FILE")
+    if path and not has_user_conf:
+        unread = (*unread, f"NCCL_CONF_FILE={path}")
+    return replace(one, settings=settings, ignored=ignored, version=version, unread=unread)
+
+
+_LINKS: Final = {"RoCE": "Ethernet", "IB": "InfiniBand"}
+
+
+def _host_facts(told: SiteHost, qos: Sequence[Qos]) -> HostFacts:
+    link = _LINKS.get(told.link or "") or ("Ethernet" if qos else None)
+    marking = tuple(Port(hca="", link="Ethernet", qos=each, tclass_known=True) for each in qos)
+    return HostFacts(
+        name=told.machine,
+        marking=marking,
+        rails=told.nics,
+        rdma=told.rdma,
+        link=link,
+        nvlink=told.nvlink,
+        gdr=told.gdr,
+        rail_only=told.rail_only,
+        network=told.network,
+    )
+
+
+# --- what leaves --------------------------------------------------------------------------------
+
+
+def _results(judgement: Judgement) -> tuple[Result, ...]:
+    findings = tuple(
+        Finding(
+            check=ID,
+            host="@job",
+            subject="",
+            verdict=verdict,
+            evidence=tuple(
+                Evidence(str(place), None, 0.0, "")
+                for place in _places(verdict.measured.get("evidence"))
+            ),
+        )
+        for verdict in judgement.verdicts
+    )
+    return (Result(check=ID, host="@job", findings=findings),)
+
+
+def _places(told: object) -> list[object]:
+    return told if isinstance(told, list) else []
+
+
+def _notes(case: Case, judgement: Judgement, found: _Found) -> tuple[str, ...]:
+    notes = [f"rules judged: {', '.join(judgement.judged)}"]
+    by_reason: dict[str, list[str]] = {}
+    for rule, why in judgement.not_judged.items():
+        by_reason.setdefault(why, []).append(rule)
+    notes += [f"not judged: {', '.join(rules)}: {why}" for why, rules in by_reason.items()]
+    notes += [f"worth knowing: {remark}" for remark in judgement.remarks]
+    notes += [
+        f"not read, and it counts too: {each}"
+        for each in sorted({each for one in case.environments for each in one.unread})
+    ]
+    notes += found.nothing
+    return tuple(notes)
+
+
+def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
+    lines = []
+    for one in case.environments[:8]:
+        more = f" and {len(one.who) - 1} more" if len(one.who) > 1 else ""
+        lines.append(f"{one.who[0]}{more}: {len(one.settings)} variables")
+        lines += [
+            f"  {one.show(name)}" for name in sorted(one.settings) if name.startswith("NCCL_")
+        ][:40]
+    count = len(judgement.not_judged)
+    lines.append(f"{len(judgement.judged)} rules judged, {count} could not be")
+    return tuple(lines)
+
+
+def _facts(case: Case, judgement: Judgement) -> dict[str, object]:
+    return {
+        "environments": [
+            {
+                "who": list(one.who),
+                "kind": one.kind,
+                "host": one.host,
+                "version": list(one.version) if one.version else None,
+                "settings": {
+                    name: {"value": setting.value, "where": setting.where}
+                    for name, setting in sorted(one.settings.items())
+                },
+                "ignored_lines": [where for where, _ in one.ignored],
+                "not_read": list(one.unread),
+            }
+            for one in case.environments
+        ],
+        "rules": {
+            rule: {"state": ruling.state, "why": ruling.why, "turn_on": ruling.turn_on}
+            for rule, ruling in judgement.rulings.items()
+        },
+    }

@@ -1,0 +1,247 @@
+"""Where variables come from: precedence, values as NCCL parses them, every form of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commcheck.errors import UsageError
+from commcheck.model import Host, Kind, Status
+from commcheck.nccl.environment.documents import declared
+from commcheck.nccl.environment.model import Layer, Setting, effective
+from commcheck.nccl.environment.names import default_of, is_kept, nearest, params
+from commcheck.nccl.environment.sources import conf_file, plain_dump, process_environ, script
+from commcheck.nccl.environment.values import Number, names, number, subsystems
+from commcheck.nccl.offline_env import analyse_env
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "nccl-env"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("106", Number(106, whole=True)),
+        ("0x6a", Number(106, whole=True)),
+        ("010", Number(8, whole=True, octal=True)),
+        ("0", Number(0, whole=True)),
+        ("-1", Number(-1, whole=True)),
+        ("8M", Number(8, whole=False)),
+        ("22 # big", Number(22, whole=False)),
+        ("20\r", Number(20, whole=False)),
+        ("true", Number(0, whole=False, digits=False)),
+        ('"0"', Number(0, whole=False, digits=False)),
+        ("", Number(0, whole=False, digits=False)),
+    ],
+)
+def test_numbers_as_nccl_reads_them(text: str, want: Number) -> None:
+    assert number(text) == want
+
+
+def test_lists_of_names() -> None:
+    assert names("mlx5_1").takes("mlx5_10")
+    assert not names("=mlx5_1").takes("mlx5_10")
+    assert names("^mlx5_9").takes("mlx5_1")
+    assert not names("^=eth0").takes("eth0")
+    assert names("^=eth0").takes("eth01")
+    assert names("mlx5_0:2").takes("mlx5_0", 2)
+    assert not names("mlx5_0:2").takes("mlx5_0", 1)
+    assert not names("mlx5_0, mlx5_1").takes("mlx5_1")  # the blank is part of the name
+
+
+def test_subsystems_by_release() -> None:
+    assert subsystems("INIT, ENV", trims=False) == frozenset({"INIT"})
+    assert subsystems("init,ENV", trims=False) == frozenset({"INIT", "ENV"})
+    assert subsystems("INIT, ENV", trims=True) == frozenset({"INIT", "ENV"})
+    assert subsystems("NETWORK", trims=False) == frozenset()
+    assert subsystems("INIT,NETWORK", trims=True) is None
+    assert "COLL" not in (subsystems("^COLL", trims=False) or ())
+
+
+def test_names_and_defaults_by_release() -> None:
+    assert default_of("NCCL_IB_TIMEOUT", (2, 10, 3)) == "14"
+    assert default_of("NCCL_IB_TIMEOUT", (2, 21, 5)) == "18"
+    assert default_of("NCCL_IB_TIMEOUT", (2, 27, 3)) == "20"
+    assert default_of("NCCL_IB_FIFO_TC", (2, 18, 1)) is None
+    assert nearest("NCCL_IB_TIMOUT", params()) == "NCCL_IB_TIMEOUT"
+    assert nearest("NCCL_SOMETHING_ELSE", params()) is None
+    assert len(params()) > 250
+    assert is_kept("NCCL_IB_PKEY")
+    kept = ("HF_TOKEN", "NCCL_API_TOKEN", "PATH", "RANKS", "UCX_PASSWORD", "WANDB_API_KEY")
+    assert not any(is_kept(name) for name in kept)
+
+
+def layer(**values: str) -> Layer:
+    return Layer({name: Setting(value, name.lower()) for name, value in values.items()})
+
+
+def test_the_process_wins_over_files_and_an_empty_value_unsets() -> None:
+    found, _ = effective(
+        [layer(NCCL_ALGO="", NCCL_PROTO="Simple"), layer(NCCL_ALGO="Ring"), layer(NCCL_PROTO="LL")]
+    )
+    assert found["NCCL_PROTO"].value == "Simple"
+    assert found["NCCL_ALGO"].value == ""
+
+
+def test_a_configuration_file_as_nccl_reads_it() -> None:
+    text = (RECORDED / "etc-nccl.conf").read_text()
+    found = conf_file(text, "/etc/nccl.conf")
+    assert {name: setting.value for name, setting in found.settings.items()} == {
+        "NCCL_IB_HCA": "=mlx5_0,mlx5_1",
+        "NCCL_SOCKET_IFNAME": "bond0   # storage excluded",
+        "NCCL_CROSS_NIC": '"0"',
+        "NCCL_IB_TIMEOUT": "22",
+    }
+    assert [where for where, _ in found.ignored] == [f"/etc/nccl.conf:{n}" for n in (3, 4, 5)]
+    secret = conf_file("export WANDB_API_KEY = geheim\n", "x")
+    assert "geheim" not in str(secret)
+
+
+def test_dumps_scripts_and_what_a_shell_makes_of_them() -> None:
+    dump = plain_dump(
+        'declare -x NCCL_ALGO="Ring"\nexport NCCL_NET=IB\nX=1\nNCCL_IB_TC=106\r\n', "f"
+    )
+    assert {k: v.value for k, v in dump.settings.items()} == {
+        "NCCL_ALGO": "Ring",
+        "NCCL_NET": "IB",
+        "NCCL_IB_TC": "106",
+    }
+    text = (
+        "#!/bin/bash\n#SBATCH --export=ALL,NCCL_DEBUG=INFO\n# export NCCL_ALGO=Ring\n"
+        "export NCCL_IB_TC=106 NCCL_NET='IB' # mark\nexport MASTER_ADDR=$(hostname)\n"
+        "NCCL_PROTO=LL\nunset NCCL_PROTO\n"
+        "mpirun -x NCCL_IB_SL=3 \\\n  -x NCCL_DEBUG_FILE=/x.%p python train.py\n"
+    )
+    found = script(text, "job.sh").settings
+    assert {name: setting.value for name, setting in found.items()} == {
+        "NCCL_DEBUG": "INFO",
+        "NCCL_IB_TC": "106",
+        "NCCL_NET": "IB",
+        "NCCL_IB_SL": "3",
+        "NCCL_DEBUG_FILE": "/x.%p",
+    }
+    assert found["NCCL_IB_TC"].where == "job.sh:4"
+
+
+def test_pods() -> None:
+    (pod,) = declared((RECORDED / "pod.yaml").read_text(), "pod.yaml")
+    found, _ = effective(pod.layers)
+    assert {name: setting.value for name, setting in found.items()} == {
+        "NCCL_DEBUG": "INFO",
+        "NCCL_IB_TC": "106",
+        "NCCL_SHM_DISABLE": "1",
+        "NCCL_IB_HCA": "mlx5_1",
+    }
+    assert pod.shm_default is True
+    text = """
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: train
+            env: [{name: NCCL_IB_TC, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+            envFrom: [{configMapRef: {name: elsewhere}}]
+            resources: {limits: {nvidia.com/gpu: 8}}
+            volumeMounts: [{name: shm, mountPath: /dev/shm}]
+"""
+    (worker,) = declared(text, "job.yaml")
+    assert (worker.shm_default, worker.gpus, len(worker.unread)) == (False, 8, 2)
+
+
+def findings(*files: str, inventory: dict[str, Host] | None = None) -> dict[str, set[Status]]:
+    analysis = analyse_env([str(RECORDED / file) for file in files], inventory)
+    found: dict[str, set[Status]] = {}
+    for finding in analysis.results[0].findings:
+        if finding.verdict.kind is Kind.NONE:
+            found.setdefault(finding.verdict.rule, set()).add(finding.verdict.status)
+    assert "not-for-the-report" not in str(analysis)
+    return found
+
+
+def test_the_recorded_environment_with_a_dozen_mistakes() -> None:
+    found = findings("proc-environ.bin", "mlnx_qos-eth2.txt")
+    fails = {rule for rule, statuses in found.items() if Status.FAIL in statuses}
+    assert fails == {"ENV-005", "ENV-020", "ENV-021", "ENV-030", "ENV-037"}
+    assert found.keys() - fails == {
+        *("ENV-002", "ENV-003", "ENV-006", "ENV-008", "ENV-048", "ENV-053", "ENV-054")
+    }
+
+
+def test_configuration_files_together() -> None:
+    files = [str(RECORDED / name) for name in ("etc-nccl.conf", "home-nccl.conf")]
+    (told,) = analyse_env(files).facts["environments"]  # type: ignore[misc] # one of a list
+    assert {name: each["value"] for name, each in told["settings"].items()} == {  # type: ignore[has-type]
+        "NCCL_IB_HCA": "=mlx5_0,mlx5_1",
+        "NCCL_CROSS_NIC": "1\r",
+        "NCCL_IB_TIMEOUT": "20\r",
+        "NCCL_ALGO": "Ring\r",
+        "NCCL_SOCKET_IFNAME": "bond0   # storage excluded",
+    }
+    found = findings("etc-nccl.conf", "home-nccl.conf")
+    assert found["ENV-008"] == {Status.FAIL, Status.WARN}
+    assert found["ENV-009"] == {Status.WARN}
+
+
+def test_pod_ray_and_an_inventory() -> None:
+    assert findings("pod.yaml").keys() == {"ENV-033", "ENV-064"}
+    gpu = Host("gpu-01", {"commcheck_platform": "gpu-roce", "commcheck_nvlink_links": 18})
+    assert findings("ray-runtime-env.yaml", inventory={"gpu-01": gpu}) == {"ENV-032": {Status.FAIL}}
+
+
+def test_a_log_beside_the_environment(tmp_path: Path) -> None:
+    log = tmp_path / "nccl.log"
+    log.write_text(
+        "gpu-a:71:71 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n"
+        "gpu-a:71:71 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 0.\n"
+        "gpu-a:71:71 [0] NCCL INFO NCCL_IB_TC set by environment to 106.\n"
+    )
+    dump = tmp_path / "rank0.env"
+    dump.write_text("NCCL_IB_DISABLE=0\nNCCL_IB_TC=26\nNCCL_IB_DATA_DIRECT=1\n")
+    analysis = analyse_env([str(log), str(dump)])
+    rules = {f.verdict.rule for f in analysis.results[0].findings if f.verdict.cause}
+    assert rules == {"ENV-004", "ENV-007"}
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("hello\n")
+    with pytest.raises(UsageError, match="no variable"):
+        analyse_env([str(tmp_path / "x")])
+    with pytest.raises(UsageError, match="no environment"):
+        analyse_env([str(RECORDED / "mlnx_qos-eth2.txt")])
+    with pytest.raises(UsageError, match="no such file"):
+        analyse_env([str(tmp_path / "y")])
+
+
+NAMES = st.sampled_from([*sorted(params())[::9], "HCCL_RDMA_TC", "UCX_NET_DEVICES", "RANK", "X"])
+TEXT = st.text(
+    st.characters(codec="utf-8") | st.sampled_from("=,:#^ \n\r\0\"'$-0x8{}[]&*"), max_size=60
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(NAMES, TEXT), max_size=8), TEXT)
+def test_no_input_raises_and_nothing_else_is_seen(pairs: list[tuple[str, str]], junk: str) -> None:
+    text = "\n".join(f"{name}={value}" for name, value in pairs) + junk
+    for read in (process_environ, plain_dump, conf_file, script):
+        assert all(is_kept(name) for name in read(text, "f").settings)
+    declared(text, "f")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(NAMES, TEXT), max_size=6), st.binary(max_size=200))
+def test_an_analysis_of_anything_ends_or_refuses(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], junk: bytes
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    text = "\0".join(f"{name}={value}" for name, value in pairs)
+    (folder / "environ").write_bytes(text.encode() + b"\0" + junk)
+    (folder / "b.yaml").write_bytes(junk)
+    try:
+        analysis = analyse_env([str(folder)])
+    except UsageError:
+        return
+    assert analysis.results[0].findings
