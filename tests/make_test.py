@@ -20,6 +20,7 @@ PACKAGES = {
     "busybox": "busybox",
     "chromium": "chromium",
     "unshare": "util-linux",
+    "promtool": "prometheus",
 }
 
 

@@ -3,7 +3,9 @@
 Why: The driver says in the kernel's log what went wrong with a GPU: memory, NVLink, firmware, the
 bus. A job only sees a hang, a slow rank or an error of NCCL.
 Reads: ``journalctl -k -b`` filtered on the host, else ``/var/log/kern.log`` or ``messages`` (both
-with sudo). One verdict for each host.
+with sudo). Where nobody may read them, the last code of each GPU as dcgm-exporter told it to the
+Prometheus server of ``commcheck_prometheus_url``: enough to fail, never to pass. One verdict for
+each host.
 By hand: ``dmesg -T | grep -E 'Xid|SXid'``; the code's meaning: NVIDIA's Xid catalog.
 Mend: by the code. Reset the GPU or reboot the drained host (48, 62, 64, 95, 109, 119, 120, 140,
 143, 158), power cycle it (54, 79), look at NVLink (74, 136, 144 to 150, 155, fatal SXid). Twice the
@@ -21,18 +23,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
+    FLEET,
     Check,
     Nothing,
+    Unread,
     failed,
     first_of,
     limit,
     passed,
-    reads,
+    tries,
     undecidable,
     warned,
 )
 from commcheck.counters import length
+from commcheck.errors import Unjudgeable
 from commcheck.formats.kernel_xid import JOURNAL_XIDS, SYSLOG_XIDS, KernelXids, XidEvent
+from commcheck.metrics.codes import codes
+from commcheck.metrics.reading import FAULT_METRICS, Metrics
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 from commcheck.xids import FAULTS, Ask, Xid, is_recovered, look_up
 
@@ -41,7 +48,8 @@ from commcheck.xids import FAULTS, Ask, Xid, is_recovered, look_up
 class Seen:
     """The reports of this boot."""
 
-    log: KernelXids = reads(first_of(JOURNAL_XIDS, SYSLOG_XIDS))
+    log: KernelXids | Unread = tries(first_of(JOURNAL_XIDS, SYSLOG_XIDS))
+    metrics: Metrics | Unread = tries(FAULT_METRICS, at=FLEET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +171,13 @@ Known = tuple[XidEvent, Xid]
 
 def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verdict:
     """The worst fault of the last day; then what is to be watched."""
-    events = [_known(event) for event in _since_recovery(seen.log.events)]
+    if isinstance(seen.log, Unread):
+        return _of_metrics(seen.log, seen.metrics, limits)
+    return _of_log(seen.log, limits)
+
+
+def _of_log(log: KernelXids, limits: Limits) -> Verdict:
+    events = [_known(event) for event in _since_recovery(log.events)]
     measured = {"reports": [_told(event, xid) for event, xid in events[:20]]}
     faults = [each for each in events if each[1].ask in FAULTS]
     recent = [each for each in faults if _is_recent(each[0], limits)]
@@ -175,13 +189,33 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
         return warned(TO_WATCH, reason, measured=measured)
     if watched := [each for each in events if each[1].ask is Ask.WATCH]:
         return warned(TO_WATCH, _all_told(watched), measured=measured)
-    if seen.log.kernel is None:
+    if log.kernel is None:
         return undecidable(
             "the kernel's log does not go back to the start of the host, and has no fault",
             turn_on="keep it: Storage=persistent in journald.conf",
         )
     remark = f"; {_all_told(events)}" if events else ""
     return passed(f"no fault reported by the GPU driver since the boot{remark}", measured=measured)
+
+
+def _of_metrics(log: Unread, metrics: Metrics | Unread, limits: Limits) -> Verdict:
+    """What the exporter's last codes prove. It knows no code of before its own start."""
+    changes = [] if isinstance(metrics, Unread) else list(codes(metrics))
+    told = [(each, look_up(each.code, "", of_switch=False)) for each in changes]
+    measured = {"reports": [f"Xid {each.code} on GPU {each.gpu}" for each, _ in told[:20]]}
+    for ask in _WORST:
+        if mine := [each for each in told if each[1].ask is ask]:
+            last, meaning = mine[0]
+            fresh = last.ago_s is not None and last.ago_s <= limits.recent_h * 3600
+            reason = (
+                f"dcgm-exporter: Xid {last.code} on GPU {last.gpu} ({meaning.meaning}, "
+                f"{f'{length(last.ago_s)} ago' if last.ago_s is not None else 'before that day'})"
+                f"{f' and {len(mine) - 1} more' if len(mine) > 1 else ''}; the host's log "
+                "was not read"
+            )
+            say = failed if fresh else warned
+            return say(CAUSES[ask] if fresh else TO_WATCH, reason, measured=measured)
+    raise Unjudgeable(log.reason, log.remedy, type_name=log.error)
 
 
 def _known(event: XidEvent) -> Known:

@@ -17,11 +17,14 @@ from checks.runtime.xid import (
     Seen,
     judge,
 )
-from commcheck.check import Nothing
+from commcheck.check import Nothing, Unread
+from commcheck.errors import Unjudgeable
 from commcheck.formats.kernel_xid import KernelXids, XidEvent
+from commcheck.metrics.reading import Line, Metrics
 from commcheck.model import Cause, Kind, Machine, Status
 
 ONE = Machine("gpu-01", "gpu-roce")
+UNWATCHED = Unread("not recorded", "CommandNotRun")
 UPTIME = ("host-health/uptime.txt", 0)
 
 
@@ -83,29 +86,62 @@ def event(code: int, hours: float | None, text: str = "", pci: str = "0000:1b:00
 )
 def test_codes_and_ages(events: list[XidEvent], status: Status, cause: Cause | None) -> None:
     log = KernelXids("5.15.0", tuple(events))
-    verdict = judge(Seen(log), ONE, Nothing(), Limits())
+    verdict = judge(Seen(log, UNWATCHED), ONE, Nothing(), Limits())
     assert (verdict.status, verdict.cause) == (status, cause)
 
 
 def test_what_is_mended_is_mended_on_that_gpu_only() -> None:
     to_none = "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
     faults = [event(154, 1, to_none), event(119, 2), event(119, 2, pci="0000:43:00")]
-    verdict = judge(Seen(KernelXids("5", tuple(faults))), ONE, Nothing(), Limits())
+    verdict = judge(Seen(KernelXids("5", tuple(faults)), UNWATCHED), ONE, Nothing(), Limits())
     assert verdict.status is Status.FAIL
     assert "0000:43:00" in verdict.reason
     assert "0000:1b:00" not in verdict.reason
 
 
 def test_a_log_without_its_beginning_is_no_clean_log() -> None:
-    verdict = judge(Seen(KernelXids(None, (event(31, 1),))), ONE, Nothing(), Limits())
+    verdict = judge(Seen(KernelXids(None, (event(31, 1),)), UNWATCHED), ONE, Nothing(), Limits())
     assert verdict.kind is Kind.UNDECIDABLE
-    verdict = judge(Seen(KernelXids(None, (event(79, 1),))), ONE, Nothing(), Limits())
+    verdict = judge(Seen(KernelXids(None, (event(79, 1),)), UNWATCHED), ONE, Nothing(), Limits())
     assert verdict.status is Status.FAIL
 
 
 def test_a_flood_is_counted_and_not_all_named() -> None:
     events = [event(31, 1)] * 2000 + [event(code, 1) for code in (13, 43, 45, 69, 32)]
-    verdict = judge(Seen(KernelXids("5", tuple(events))), ONE, Nothing(), Limits())
+    verdict = judge(Seen(KernelXids("5", tuple(events)), UNWATCHED), ONE, Nothing(), Limits())
     assert "2000 times" in verdict.reason
     assert verdict.reason.endswith("and 2 more")
     assert len(verdict.measured["reports"]) == 20  # type: ignore[arg-type] # plain JSON
+
+
+def told(*codes: float | None) -> Metrics:
+    """What dcgm-exporter said of one GPU, by the quarter of an hour, up to now."""
+    line = Line({"gpu": "3"}, codes)
+    return Metrics("http://prom", ("gpu-01",), 0.0, 900.0, len(codes), {"xid": (line,)})
+
+
+@pytest.mark.parametrize(
+    ("codes", "status", "cause", "says"),
+    [
+        ((0, 0, 79, 79), Status.FAIL, OFF_THE_BUS, "Xid 79 on GPU 3 (fell off the bus, 15 min ago"),
+        ((0, None, 48, 48), Status.FAIL, MEMORY_FAILED, "Xid 48"),
+        ((0, 79, 31, 31), Status.FAIL, OFF_THE_BUS, "Xid 79"),
+        # It was there before anything was watched: it may have been mended since.
+        ((79, 79, 79, 79), Status.WARN, TO_WATCH, "before that day"),
+    ],
+)
+def test_monitoring_speaks_where_nobody_may_read_the_log(
+    codes: tuple[float | None, ...], status: Status, cause: Cause, says: str
+) -> None:
+    log = Unread("sudo -n was refused", "SudoRefused", "allow it")
+    verdict = judge(Seen(log, told(*codes)), ONE, Nothing(), Limits())
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert says in verdict.reason
+
+
+@pytest.mark.parametrize("metrics", [UNWATCHED, told(0, 0), told(None, None), told(0, 31)])
+def test_no_code_of_the_exporter_is_no_clean_log(metrics: Metrics | Unread) -> None:
+    log = Unread("sudo -n was refused", "SudoRefused", "allow it")
+    with pytest.raises(Unjudgeable, match="sudo -n was refused") as caught:
+        judge(Seen(log, metrics), ONE, Nothing(), Limits())
+    assert caught.value.type_name == "SudoRefused"

@@ -1,0 +1,249 @@
+"""The training NICs counted no errors over the last day.
+
+Why: A look at a host sees the counters of now; a cable that errs under load, or a link that was
+lost at night, shows only over hours. Monitoring has kept them all along.
+Reads: the Prometheus server that the inventory names (``commcheck_prometheus_url``), once for all
+of its hosts: node_exporter's infiniband collector, or npu-exporter, over the last day by the
+quarter of an hour. One verdict for each host.
+By hand: in the server's expression browser,
+``increase(node_infiniband_link_downed_total[1d]) > 0``, and the same of ``symbol_error_total``,
+``port_errors_received_total``, ``local_ack_timeout_errors_total`` and
+``packet_sequence_errors_total``.
+Mend: damaged packets: clean and reseat both ends, then swap cable and optic. Lost links: first the
+switch's log of that port. Lost packets: PFC and ECN along the path; see which hosts count the same.
+On the switch: its own counters of the port in the same hours.
+Healthy though odd: a link goes down when its switch is upgraded. Time-outs come in hundreds from a
+job that died, so they fail only where they go on through the last hour. A fabric that sprays
+packets (``commcheck_adaptive_routing: true``) or is lossy by design counts packets out of order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from commcheck.check import (
+    FLEET,
+    Check,
+    Unread,
+    expects,
+    failed,
+    limit,
+    not_applicable,
+    passed,
+    tries,
+    undecidable,
+    warned,
+)
+from commcheck.counters import length
+from commcheck.errors import Unjudgeable
+from commcheck.expect import ADAPTIVE_ROUTING, FLOW_CONTROL
+from commcheck.metrics.catalog import COUNTERS, NPU_COUNTERS
+from commcheck.metrics.grown import Port, ports
+from commcheck.metrics.reading import FAULT_METRICS, Metrics
+from commcheck.metrics.wanted import URL
+from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
+
+FLAPS = ("link_downed", "link_error_recovery", "link_up_num")
+DAMAGE = (
+    "symbol_error",
+    "port_rcv_errors",
+    "rx_icrc_encapsulated",
+    "mac_rx_bad_pkt_num",
+    "mac_tx_bad_pkt_num",
+)
+TIMEOUTS = ("local_ack_timeout_err", "roce_adp_retrans_to", "roce_new_pkt_rty_num")
+DISORDER = (
+    "packet_seq_err",
+    "out_of_sequence",
+    "implied_nak_seq_err",
+    "roce_adp_retrans",
+    "roce_out_of_order_num",
+)
+"""As the kernel and hccn_tool name them (NVIDIA, Understanding mlx5 Linux counters)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What monitoring kept."""
+
+    metrics: Metrics | Unread = tries(FAULT_METRICS, at=FLEET)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Where monitoring is, and what the fabric does with packets."""
+
+    url: Wanted[str | None] = expects(URL)
+    flow_control: Wanted[str] = expects(FLOW_CONTROL)
+    adaptive_routing: Wanted[bool] = expects(ADAPTIVE_ROUTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many are too many."""
+
+    a_day: float = limit(5.0, unit="link losses in 24 h", source="Azure NHC check_ib_link_flapping")
+    an_hour: float = limit(60.0, unit="errors in the last hour", source="own default: one a minute")
+    enough_s: float = limit(
+        3600.0, unit="s of samples", source="own default: errors under load come within the hour"
+    )
+    silent_s: float = limit(
+        2700.0, unit="s without a sample", source="own default: three of a quarter of an hour"
+    )
+
+
+CLEAN = Remedy(
+    command="",
+    effect=Words(
+        "Clean and reseat both ends, then swap cable and optic. The link goes down meanwhile.",
+        "清洁并重插两端，再互换线缆与光模块。期间链路中断。",
+    ),
+    precondition=Words("Host drained.", "主机已排空。"),
+    who="vendor",
+)
+LOG = Remedy(
+    command="commcheck run -i INVENTORY -l {host}",
+    effect=Words(
+        "Looks at the port itself: light, FEC, PFC and the far end.",
+        "检查端口本身：光功率、FEC、PFC 与对端。",
+    ),
+    precondition=Words("None, it only reads.", "无，只读。"),
+)
+
+LINK_LOST = Cause(
+    slug="nic-link-lost-before",
+    title=Words("A NIC link was lost in the last day", "过去一天内网卡链路中断"),
+    meaning=Words(
+        "The link went down and came back: a marginal optic or cable, or a switch port that was "
+        "reset.",
+        "链路断开后恢复：光模块或线缆临界，或交换机端口被复位。",
+    ),
+    remedies=(LOG, CLEAN),
+)
+DAMAGED = Cause(
+    slug="nic-damage-before",
+    title=Words("A NIC received damaged packets", "网卡收到损坏报文"),
+    meaning=Words(
+        "Packets arrived damaged in the last day: a dirty connector, a failing optic or cable.",
+        "过去一天收到损坏报文：连接器脏污，光模块或线缆故障。",
+    ),
+    remedies=(LOG, CLEAN),
+)
+LOST = Cause(
+    slug="nic-loss-before",
+    title=Words("RDMA packets were lost", "RDMA 报文丢失"),
+    meaning=Words(
+        "Packets were repeated in the last day: drops on the path, or a peer that stopped.",
+        "过去一天出现重传：路径丢包，或对端停止响应。",
+    ),
+    remedies=(LOG,),
+)
+
+
+def judge(seen: Seen, machine: Machine, want: Want, limits: Limits) -> tuple[Verdict, ...]:
+    """Links that were lost, damage, loss: a verdict for each that was found."""
+    if want.url.value is None:
+        return (not_applicable("the inventory names no server: commcheck_prometheus_url"),)
+    if isinstance(seen.metrics, Unread):
+        unread = seen.metrics
+        raise Unjudgeable(unread.reason, unread.remedy, type_name=unread.error)
+    rails = {rail.label for rail in machine.rails if rail.present and rail.fabric}
+    return judge_metrics(
+        seen.metrics,
+        rails,
+        by_design=want.flow_control.value == "none" or want.adaptive_routing.value,
+        limits=limits,
+    )
+
+
+def judge_metrics(
+    metrics: Metrics, rails: Iterable[str], *, by_design: bool, limits: Limits
+) -> tuple[Verdict, ...]:
+    """As ``judge``. ``rails``: none where it is not known which carry training."""
+    wanted = set(rails)
+    found = {
+        name: port
+        for name, port in ports(metrics, COUNTERS, "device").items()
+        if not wanted or name in wanted
+    }
+    found |= ports(metrics, NPU_COUNTERS, "id")
+    alive = [port for port in found.values() if port.silent_s <= limits.silent_s]
+    wrong = _wrong(alive, metrics.names[0], by_design, limits)
+    is_told = not COUNTERS.keys().isdisjoint(metrics.lines)
+    missing = sorted(wanted - {port.name for port in alive}) if is_told else []
+    if not alive or missing:
+        whose = ", ".join(missing) or ", ".join(metrics.names)
+        unknown = undecidable(
+            f"{metrics.server} has no counters of {whose} of the last {length(limits.silent_s)}",
+            turn_on="run node_exporter with its infiniband collector there, and have it scraped",
+        )
+        return (*wrong, unknown)
+    if wrong:
+        return wrong
+    covered = min(port.covered_s for port in alive)
+    if covered < limits.enough_s:
+        return (
+            undecidable(
+                f"only {length(covered)} of samples, without an error",
+                turn_on="ask again when the server has watched for longer",
+            ),
+        )
+    names = len({name for port in alive for name in port.there})
+    reason = f"none of {names} counters of {len(alive)} ports grew in {length(covered)}"
+    return (passed(reason, measured={"ports": len(alive), "covered_s": round(covered)}),)
+
+
+def _wrong(
+    alive: Sequence[Port], host: str, by_design: bool, limits: Limits
+) -> tuple[Verdict, ...]:
+    """What is wrong, each cause once for all ports of the host."""
+    loss = TIMEOUTS if by_design else (*TIMEOUTS, *DISORDER)
+    flapping = [port for port in alive if _sum(port.added, FLAPS) > limits.a_day]
+    damaging = [port for port in alive if _sum(port.recent, DAMAGE) > limits.an_hour]
+    losing = [port for port in alive if _goes_on(port, loss, limits)]
+    verdicts = []
+    for cause, names, faulty in (
+        (LINK_LOST, FLAPS, flapping),
+        (DAMAGED, DAMAGE, damaging),
+        (LOST, loss, losing),
+    ):
+        hit = [port for port in alive if _sum(port.added, names)]
+        if not hit:
+            continue
+        say, shown = (failed, faulty) if faulty else (warned, hit)
+        told = "; ".join(_told(port, names) for port in shown[:4])
+        more = f" and {len(shown) - 4} more ports" if len(shown) > 4 else ""
+        measured = {port.name: {n: port.added[n] for n in names if n in port.added} for port in hit}
+        verdicts.append(say(cause, told + more, measured=measured, host=host))
+    return tuple(verdicts)
+
+
+def _goes_on(port: Port, names: Iterable[str], limits: Limits) -> bool:
+    lasting = port.goes_on & set(names)
+    return bool(lasting) and _sum(port.recent, names) > limits.an_hour
+
+
+def _sum(counts: Mapping[str, int], names: Iterable[str]) -> int:
+    return sum(counts.get(name, 0) for name in names)
+
+
+def _told(port: Port, names: Iterable[str]) -> str:
+    mine = [name for name in names if name in port.added]
+    parts = ", ".join(f"{name} +{port.added[name]}" for name in mine)
+    newest = min(port.ago_s[name] for name in mine)
+    last_hour = _sum(port.recent, mine)
+    when = f"{last_hour} in the last hour" if last_hour else f"the last {length(newest)} ago"
+    return f"{port.name}: {parts} in {length(port.covered_s)}, {when}"
+
+
+CHECK = Check(
+    id="runtime.nic-errors",
+    title=Words("NICs counted no errors in the last day", "网卡过去一天无错误计数"),
+    subject=Machine,
+    seen=Seen,
+    want=Want,
+    limits=Limits,
+    judge=judge,
+    causes=(LINK_LOST, DAMAGED, LOST),
+)

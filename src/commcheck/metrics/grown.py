@@ -1,0 +1,75 @@
+"""Counters of NICs over the last day, as monitoring kept them. Pure.
+
+A counter that went backwards began anew (reboot, driver): what it shows then was counted since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from commcheck.metrics.reading import Line, Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """What one port counted on top, by counter: in the whole window and in its last hour.
+
+    ``ago_s``: since the newest growth. ``goes_on``: grew all through the last hour.
+    ``covered_s``: from its first sample to its last. ``silent_s``: since the last.
+    """
+
+    name: str
+    there: frozenset[str]
+    added: Mapping[str, int] = field(default_factory=dict)
+    recent: Mapping[str, int] = field(default_factory=dict)
+    ago_s: Mapping[str, float] = field(default_factory=dict)
+    goes_on: frozenset[str] = frozenset()
+    covered_s: float = 0.0
+    silent_s: float = 0.0
+
+
+RECENT_S = 3600.0
+
+
+def ports(metrics: Metrics, names: Iterable[str], label: str) -> dict[str, Port]:
+    """The ports of a host by name. ``label``: the one that holds it, ``device`` or ``id``."""
+    lines: dict[str, list[tuple[str, Line]]] = {}
+    for name in names:
+        for line in metrics.of(name):
+            if line.seen:
+                lines.setdefault(_port(line, label), []).append((name, line))
+    return {port: _grown(port, mine, metrics) for port, mine in lines.items()}
+
+
+def _port(line: Line, label: str) -> str:
+    name, number = line.labels.get(label, "?"), line.labels.get("port", "1")
+    return name if number == "1" else f"{name}/{number}"
+
+
+def _grown(port: str, lines: Sequence[tuple[str, Line]], metrics: Metrics) -> Port:
+    added: dict[str, int] = {}
+    recent: dict[str, int] = {}
+    ago: dict[str, float] = {}
+    covered = 0.0
+    steps: dict[str, int] = {}
+    there = set()
+    for name, line in lines:
+        there.add(name)
+        seen = [(place, v) for place, v in enumerate(line.values) if v is not None]
+        covered = max(covered, (seen[-1][0] - seen[0][0]) * metrics.step_s)
+        for (_, before), (place, now) in pairwise(seen):
+            more = int(now - before if now >= before else now)
+            if more <= 0:
+                continue
+            age = (metrics.points - 1 - place) * metrics.step_s
+            added[name] = added.get(name, 0) + more
+            ago[name] = min(age, ago.get(name, age))
+            if age < RECENT_S:
+                recent[name] = recent.get(name, 0) + more
+                steps[name] = steps.get(name, 0) + 1
+    all_of_it = max(1, int(RECENT_S / metrics.step_s))
+    goes_on = frozenset(name for name, count in steps.items() if count >= all_of_it)
+    silent = metrics.silent_s(line for _, line in lines)
+    return Port(port, frozenset(there), added, recent, ago, goes_on, covered, silent)

@@ -1,0 +1,102 @@
+"""Which series are of which host: exporters name a host in many ways. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from commcheck.check import PLACE
+from commcheck.metrics.api import Labels, Series
+
+LABELS: Final = (
+    *("Hostname", "hostname", "node", "nodename", "kubernetes_node", "host", "exported_instance"),
+    "instance",
+)
+"""Labels that may name a host, the most telling first. dcgm-exporter has written ``Hostname`` and
+``hostname``; in a container that may be the container's, so that a later label counts then."""
+
+KEPT: Final = ("gpu", "device", "port", "modelName", "GPU_I_ID", "id")
+"""Labels that tell a series of a host from the others of that host."""
+
+_PORT: Final = re.compile(r"\[([^\]]+)\](?::\d{1,5})?|([^:]+):\d{1,5}")
+_NUMERIC: Final = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
+
+
+def called(labels: Labels) -> Iterator[str]:
+    """The names that a series gives to its host, the most telling first, without the port."""
+    for label in LABELS:
+        text = labels.get(label, "")
+        if text:
+            match = _PORT.fullmatch(text)
+            yield ((match[1] or match[2]) if match else text).lower()
+
+
+def kept(labels: Labels) -> Labels:
+    """The labels that a host's share keeps. They come from exporters, and are never trusted."""
+    return {
+        name: value[:64]
+        for name in KEPT
+        if (value := labels.get(name)) and (name == "modelName" or PLACE.fullmatch(value))
+    }
+
+
+def short(name: str) -> str:
+    """The name without its domain; an address stays whole."""
+    return name if _NUMERIC.fullmatch(name) else name.partition(".")[0]
+
+
+@dataclass(slots=True)
+class Index:
+    """Series by the names of hosts. ``known``: names of the hosts that are asked about."""
+
+    known: frozenset[str]
+    by_name: dict[str, dict[str, list[Series]]] = field(default_factory=dict)
+    by_short: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def add(self, query: str, series: Iterable[Series]) -> None:
+        """File the series of a query, each with the labels that tell it from its host's others."""
+        for each in series:
+            name = self._best(list(called(each.labels)))
+            if name:
+                brief = Series(kept(each.labels), each.samples)
+                self.by_name.setdefault(name, {}).setdefault(query, []).append(brief)
+                self.by_short[short(name)].add(name)
+
+    def _best(self, names: Sequence[str]) -> str:
+        """The first name that a host is known by; else the most telling."""
+        for name in names:
+            if name in self.known or short(name) in self.known:
+                return name
+        return names[0] if names else ""
+
+    def of(self, names: Iterable[str]) -> dict[str, list[Series]]:
+        """By query the series of the host that has these names.
+
+        A name without its domain counts where no two hosts of the server share it.
+        """
+        found: dict[str, list[Series]] = {}
+        taken: set[str] = set()
+        for name in dict.fromkeys(name.lower() for name in names if name):
+            mine = {name} if name in self.by_name else self.by_short.get(short(name), set())
+            if len(mine) != 1 or mine <= taken:
+                continue
+            (one,) = mine
+            if not _are_one(name, one):
+                continue
+            taken.add(one)
+            for query, series in self.by_name[one].items():
+                found.setdefault(query, []).extend(series)
+        return found
+
+    @property
+    def seen(self) -> list[str]:
+        """Some names of hosts that the server has, for a message."""
+        return sorted(self.by_name)[:5]
+
+
+def _are_one(name: str, other: str) -> bool:
+    """False for two full names in different domains, though they begin alike."""
+    return f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}.")

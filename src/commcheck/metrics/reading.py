@@ -1,0 +1,123 @@
+"""A host's share of the metrics, as it stands in its frames. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from commcheck.check import Command, Output, Reader
+from commcheck.errors import CommandFailed, ParseError, Unjudgeable
+from commcheck.metrics.wanted import URL
+
+TOOL: Final = "prometheus"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series of the host; None where there is no sample."""
+
+    labels: Mapping[str, str]
+    values: tuple[float | None, ...]
+
+    @property
+    def seen(self) -> list[float]:
+        """The samples."""
+        return [value for value in self.values if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What monitoring knows of the host on a grid of instants (s since 1970).
+
+    ``lines`` by the catalogue's names; a metric that is not exported has none. ``others``: where
+    no series is the host's, some hosts that the server does know.
+    """
+
+    server: str
+    names: tuple[str, ...]
+    start: float
+    step_s: float
+    points: int
+    lines: Mapping[str, tuple[Line, ...]]
+    warnings: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def of(self, *names: str) -> tuple[Line, ...]:
+        """The series of some metrics."""
+        return tuple(line for name in names for line in self.lines.get(name, ()))
+
+    def silent_s(self, lines: Iterable[Line]) -> float:
+        """For how long the newest of some series has had no sample; inf without any sample."""
+        ends = [
+            max(place for place, value in enumerate(line.values) if value is not None)
+            for line in lines
+            if line.seen
+        ]
+        return (self.points - 1 - max(ends)) * self.step_s if ends else math.inf
+
+
+def parse(output: Output) -> Metrics:
+    """The metrics. Raises what kept the server from telling, and ``ParseError``."""
+    try:
+        document = json.loads(output.stdout)
+        if "problem" in document:
+            name, reason, remedy = map(str, document["problem"])
+            raise Unjudgeable(reason, remedy, type_name=name)
+        if output.rc != 0:
+            raise CommandFailed(f"metrics: exit code {output.rc}: {output.complaint}")
+        return _metrics(document)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise ParseError(TOOL, output.stdout, "a share of metrics as commcheck writes it") from None
+
+
+def _metrics(document: Mapping[str, Any]) -> Metrics:
+    points = int(document["points"])
+    return Metrics(
+        server=str(document["server"]),
+        names=tuple(map(str, document["names"])),
+        start=float(document["start"]),
+        step_s=_positive(document["step"]),
+        points=points,
+        lines={
+            str(name): tuple(_line(labels, values, points) for labels, values in found)
+            for name, found in document["series"].items()
+        },
+        warnings=tuple(map(str, document.get("warnings", ()))),
+        others=tuple(map(str, document.get("others", ()))),
+    )
+
+
+def _line(labels: Mapping[str, Any], values: Iterable[Any], points: int) -> Line:
+    read = tuple(None if value is None else float(value) for value in values)
+    if len(read) != points or not all(value is None or math.isfinite(value) for value in read):
+        raise ValueError("not as many samples as instants")
+    return Line({str(name): str(value) for name, value in labels.items()}, read)
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not 0 < number < math.inf:
+        raise ValueError("no step")
+    return number
+
+
+LOAD_METRICS: Final = Reader(
+    tool=TOOL,
+    commands=(Command((TOOL, "load")),),
+    parse=parse,
+    varies=True,
+    declared_by=URL.name,
+)
+"""The last half hour: how busy accelerators and links were."""
+
+FAULT_METRICS: Final = Reader(
+    tool=TOOL,
+    commands=(Command((TOOL, "faults")),),
+    parse=parse,
+    varies=True,
+    declared_by=URL.name,
+)
+"""The last day: errors that accelerators and NICs counted."""

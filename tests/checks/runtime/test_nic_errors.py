@@ -1,0 +1,120 @@
+"""runtime.nic-errors"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from checks.runtime.nic_errors import (
+    CHECK,
+    DAMAGED,
+    LINK_LOST,
+    LOST,
+    Limits,
+    Seen,
+    Want,
+    judge,
+    judge_metrics,
+)
+from commcheck.check import Unread
+from commcheck.errors import Unjudgeable
+from commcheck.metrics.reading import Line, Metrics
+from commcheck.model import Cause, Kind, Machine, Origin, Rail, Status, Wanted
+
+POINTS = 97
+RAILS = ("mlx5_0",)
+
+
+def watched(*parts: tuple[str, Sequence[float | None]], label: str = "device") -> Metrics:
+    """Counters of one port; a curve is filled in front with its first value."""
+    lines: dict[str, tuple[Line, ...]] = {}
+    for name, tail in parts:
+        values = (tail[0],) * (POINTS - len(tail)) + tuple(tail)
+        lines[name] = (*lines.get(name, ()), Line({label: "mlx5_0", "port": "1"}, values))
+    return Metrics("http://prom", ("gpu-01",), 0.0, 900.0, POINTS, lines)
+
+
+CLEAN = ("link_downed", (3.0,))
+
+
+@pytest.mark.parametrize(
+    ("parts", "status", "cause", "says"),
+    [
+        ([CLEAN], Status.PASS, None, "none of 1 counters of 1 ports grew in 24 h"),
+        ([("link_downed", (0, 1, 1, 1))], Status.WARN, LINK_LOST, "link_downed +1 in 24 h"),
+        ([("link_downed", (0, 3, 6, 6))], Status.FAIL, LINK_LOST, "link_downed +6"),
+        # A reboot: what is counted after it counts, what was before does not.
+        ([("symbol_error", (900, 0, 0, 0))], Status.PASS, None, "none of 1"),
+        ([("symbol_error", (900, 4, 4, 4))], Status.WARN, DAMAGED, "symbol_error +4"),
+        ([("port_rcv_errors", (0, 0, 50, 120))], Status.FAIL, DAMAGED, "120 in the last hour"),
+        ([("port_rcv_errors", (0, 500, 500, 500, 500, 500, 500))], Status.WARN, DAMAGED, "ago"),
+        # A job that died once is none of this host's faults; what goes on is.
+        ([("local_ack_timeout_err", (0, 0, 900, 900))], Status.WARN, LOST, "+900"),
+        (
+            [("local_ack_timeout_err", (0, 100, 200, 300, 400))],
+            Status.FAIL,
+            LOST,
+            "400 in the last hour",
+        ),
+        ([("packet_seq_err", (0, 100, 200, 300, 400))], Status.FAIL, LOST, "packet_seq_err"),
+    ],
+)
+def test_counters(
+    parts: list[tuple[str, Sequence[float | None]]], status: Status, cause: Cause | None, says: str
+) -> None:
+    (verdict,) = judge_metrics(watched(*parts), RAILS, by_design=False, limits=Limits())
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert says in verdict.reason
+
+
+def test_order_is_no_matter_where_the_fabric_sprays() -> None:
+    metrics = watched(("out_of_sequence", (0, 1e5, 2e5, 3e5, 4e5)))
+    (verdict,) = judge_metrics(metrics, RAILS, by_design=True, limits=Limits())
+    assert verdict.status is Status.PASS
+
+
+def test_each_cause_has_its_verdict() -> None:
+    metrics = watched(("link_downed", (0, 9)), ("symbol_error", (0, 9)))
+    verdicts = judge_metrics(metrics, RAILS, by_design=False, limits=Limits())
+    assert [each.cause for each in verdicts] == [LINK_LOST, DAMAGED]
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        watched(),
+        watched(("link_downed", (0.0, *[None] * 4))),  # its exporter fell silent
+        watched(("link_downed", (None, None, 0.0, 0.0))),  # watched for minutes only
+    ],
+)
+def test_what_was_not_watched_is_unknown(metrics: Metrics) -> None:
+    (verdict,) = judge_metrics(metrics, RAILS, by_design=False, limits=Limits())
+    assert verdict.kind is Kind.UNDECIDABLE
+
+
+def test_a_rail_without_a_series_is_named() -> None:
+    verdicts = judge_metrics(watched(CLEAN), ("mlx5_0", "mlx5_3"), by_design=False, limits=Limits())
+    assert [each.kind for each in verdicts] == [Kind.UNDECIDABLE]
+    assert "no counters of mlx5_3" in verdicts[0].reason
+
+
+def test_npus_have_ports_of_their_own() -> None:
+    metrics = watched(("link_up_num", (2, 9)), label="id")
+    (verdict,) = judge_metrics(metrics, (), by_design=False, limits=Limits())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, LINK_LOST)
+
+
+def want(url: str | None) -> Want:
+    origin = Origin("test")
+    return Want(Wanted(url, origin), Wanted("pfc", origin), Wanted(False, origin))
+
+
+def test_the_judge_of_the_check() -> None:
+    machine = Machine("gpu-01", "gpu-roce", rails=(Rail(0, "mlx5_0", fabric=True),))
+    seen = Seen(watched(CLEAN))
+    assert [v.status for v in judge(seen, machine, want("http://p"), Limits())] == [Status.PASS]
+    assert judge(seen, machine, want(None), Limits())[0].kind is Kind.NOT_APPLICABLE
+    with pytest.raises(Unjudgeable, match="silent"):
+        judge(Seen(Unread("silent", "ServerSilent")), machine, want("http://p"), Limits())
+    assert CHECK.id == "runtime.nic-errors"

@@ -1,0 +1,206 @@
+"""The verdict matrix of a job's metrics, and what keeps it from guessing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commcheck.metrics.causes import BOUND, RDMA_UNUSED, WAITING
+from commcheck.metrics.limits import Limits
+from commcheck.metrics.load import load_of
+from commcheck.metrics.quadrant import Quadrant, judge, quadrants
+from commcheck.model import Cause, Kind, Status
+from tests.metrics.made import POINTS, Value, share
+
+RATE = {"mlx5_0": 50e9}
+Lines = Mapping[str, Mapping[str, Value]]
+
+
+def lines(sm: Value, nic: Value, **more: Mapping[str, Value]) -> Lines:
+    return {"sm": {"0": sm, "1": sm}, "nic_tx": {"mlx5_0": nic}, "nic_rate": RATE, **more}
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "cause", "says"),
+    [
+        (lines(0.12, 46e9), Status.FAIL, BOUND, "SM active 12%, NIC mlx5_0 at 92% of 50 GB/s"),
+        (lines(0.10, 5e9), Status.WARN, WAITING, "GPUs wait: SM active 10%"),
+        (lines(0.85, 46e9), Status.PASS, None, "computing and communicating at once"),
+        (lines(0.83, 5e9), Status.PASS, None, "compute bound"),
+        # Received counts as sent: a host may only gather.
+        (lines(0.12, 0, nic_rx={"mlx5_0": 46e9}), Status.FAIL, BOUND, "92% of 50 GB/s"),
+        # What only comes is a dataset, what goes both ways is NCCL over sockets.
+        (
+            lines(0.1, 0, net_tx={"eth0": 2e9}, net_rx={"eth0": 1e9}),
+            Status.WARN,
+            RDMA_UNUSED,
+            "1.00 GB/s go both ways over TCP",
+        ),
+        (
+            lines(0.1, 0, net_tx={"eth0": 1e6}, net_rx={"eth0": 3e9}),
+            Status.WARN,
+            WAITING,
+            "GPUs wait",
+        ),
+        # All traffic inside the host: the NIC is silent, NVLink is full (450 GB/s one way).
+        (
+            lines(0.1, 0, nvlink_tx={"0": 420e9, "1": 420e9}),
+            Status.FAIL,
+            BOUND,
+            "NVLink at 93% of 450 GB/s",
+        ),
+        (lines(0.1, 0, nvlink_rx={"0": 90e9}), Status.WARN, WAITING, "NVLink carries 90 GB/s"),
+        # A proxy of computing warns and never fails.
+        (
+            {**lines(0, 46e9), "sm": {}, "engine": {"0": 0.98}, "tensor": {"0": 0.01}},
+            Status.WARN,
+            BOUND,
+            "tensor cores active 1%",
+        ),
+        (
+            {**lines(0, 46e9), "sm": {}, "engine": {"0": 0.98}, "tensor": {"0": 0.4}},
+            Status.PASS,
+            None,
+            "better: export DCGM_FI_PROF_SM_ACTIVE",
+        ),
+        (
+            {
+                "npu_percent": {"0": 4, "1": 4},
+                "npu_tx_mbytes": {"0": 23e3, "1": 23e3},
+                "npu_rate_mbits": {"0": 200e3, "1": 200e3},
+            },
+            Status.FAIL,
+            BOUND,
+            "AI cores active 4%, NIC of NPU 0 at 92% of 25 GB/s",
+        ),
+        # AI cores idle altogether: the port's traffic says that a job runs.
+        (
+            {"npu_percent": {"0": 0}, "npu_tx_mbytes": {"0": 23e3}, "npu_rate_mbits": {"0": 2e5}},
+            Status.FAIL,
+            BOUND,
+            "AI cores active 0%",
+        ),
+        (
+            {"npu_percent": {"0": 9}, "vector_percent": {"0": 80}, "npu_tx_mbytes": {"0": 23e3},
+             "npu_rate_mbits": {"0": 2e5}},
+            Status.PASS,
+            None,
+            "at once",
+        ),
+    ],
+)  # fmt: skip
+def test_matrix(given: Lines, status: Status, cause: Cause | None, says: str) -> None:
+    verdict = judge(share(given), ["mlx5_0"], None, Limits())
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert says in verdict.reason
+    assert bool(verdict.figures) is (status is not Status.PASS)
+
+
+HALF = [None] * 15 + [0.8] * 16
+GONE = [0.8] * 20 + [None] * 11
+SHORT = [0.0] * 28 + [0.8] * 3
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "says"),
+    [
+        ({}, Kind.UNDECIDABLE, "has no series of gpu-01"),
+        ({"nic_tx": {"mlx5_0": 1.0}}, Kind.UNDECIDABLE, "nothing of the accelerators"),
+        (lines(0.0, 0.0, util_percent={"0": 0, "1": 0}), Kind.NOT_APPLICABLE, "2 GPUs idle"),
+        # A checkpoint or a dataset on its way to idle GPUs is no training.
+        (lines(0.0, 46e9), Kind.NOT_APPLICABLE, "no training ran here"),
+        (lines(GONE, 46e9), Kind.UNDECIDABLE, "no sample of the GPUs for 11 min"),
+        (lines(SHORT, 46e9), Kind.UNDECIDABLE, "training ran for 3 min only"),
+        ({"util_percent": {"0": 100}}, Kind.UNDECIDABLE, "GPU_UTIL is 100 % also while"),
+        ({"sm": {"0": 0.1}}, Kind.UNDECIDABLE, "run node_exporter"),
+        (
+            {"sm": {"0": 0.1}, "nic_tx": {"mlx5_0": 1.0}},
+            Kind.UNDECIDABLE,
+            "set commcheck_line_rate_gbits",
+        ),
+        (
+            {"sm": {"0": 0.1}, "nic_tx": {"mlx5_7": 1.0}, "nic_rate": {"mlx5_7": 50e9}},
+            Kind.UNDECIDABLE,
+            "no series of mlx5_0, only of mlx5_7",
+        ),
+        (
+            {"npu_percent": {"0": 5}, "npu_tx_mbytes": {"0": 23e3}},
+            Kind.UNDECIDABLE,
+            "commcheck_line_rate_gbits",
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_healthy(given: Lines, kind: Kind, says: str) -> None:
+    verdict = judge(share(given), ["mlx5_0"], None, Limits())
+    assert (verdict.status, verdict.kind) == (Status.SKIP, kind)
+    assert says in verdict.reason
+
+
+def test_a_storage_nic_at_line_rate_is_no_bottleneck() -> None:
+    both = {
+        "sm": {"0": 0.12},
+        "nic_tx": {"mlx5_0": 1e9, "mlx5_9": 48e9},
+        "nic_rate": {"mlx5_0": 50e9, "mlx5_9": 50e9},
+    }
+    assert judge(share(both), ["mlx5_0"], None, Limits()).cause is WAITING
+    unknown = judge(share(both), None, None, Limits())
+    assert (unknown.status, unknown.cause) == (Status.WARN, BOUND)
+    assert "name them in commcheck_nics" in unknown.reason
+
+
+def test_the_declared_rate_stands_in_for_the_exporter() -> None:
+    given = {"sm": {"0": 0.12}, "nic_tx": {"mlx5_0": 23e9}}
+    assert judge(share(given), ["mlx5_0"], 200, Limits()).cause is BOUND
+
+
+def test_gpus_that_the_job_leaves_idle_do_not_count() -> None:
+    busy = lines(0.9, 46e9, util_percent={str(n): 100 if n == 0 else 0 for n in range(8)})
+    given = {**busy, "sm": {str(n): 0.9 if n == 0 else 0.0 for n in range(8)}}
+    verdict = judge(share(given), ["mlx5_0"], None, Limits())
+    assert verdict.status is Status.PASS
+    assert verdict.measured["gpus_working"] == 1
+
+
+def test_a_phase_that_is_bound_is_told_though_most_of_the_time_is_not() -> None:
+    given = lines([0.8] * 21 + [0.1] * 10, [5e9] * 21 + [46e9] * 10)
+    verdict = judge(share(given), ["mlx5_0"], None, Limits())
+    assert (verdict.status, verdict.cause) == (Status.WARN, BOUND)
+    assert "for 10 of 31 min" in verdict.reason
+
+
+def test_samples_that_are_missing_are_not_filled_in() -> None:
+    given = lines(0.1, [46e9] * 5 + [None] * 26)
+    assert judge(share(given), ["mlx5_0"], None, Limits()).cause is BOUND
+    given = lines(0.1, [46e9] * 3 + [None] * 28)
+    assert judge(share(given), ["mlx5_0"], None, Limits()).kind is Kind.UNDECIDABLE
+
+
+_RATIO = st.one_of(st.none(), st.floats(0, 1.2))
+
+
+@given(
+    sm=st.lists(_RATIO, min_size=POINTS, max_size=POINTS),
+    nic=st.lists(_RATIO, min_size=POINTS, max_size=POINTS),
+    rails=st.sampled_from([None, ["mlx5_0"], ["mlx5_1"]]),
+)
+@settings(max_examples=60, deadline=None)
+def test_nothing_passes_that_was_not_seen_computing(
+    sm: list[float | None], nic: list[float | None], rails: list[str] | None
+) -> None:
+    limits = Limits()
+    metrics = share(lines(sm, [None if v is None else v * 50e9 for v in nic]))
+    verdict = judge(metrics, rails, None, limits)
+    load = load_of(metrics, rails, None, limits)
+    assert load is not None
+    fields = quadrants(load, limits)
+    if verdict.status is Status.PASS:
+        computing = [value for value in sm if value is not None and value >= limits.compute_low]
+        assert len(computing) >= sum(each is not None for each in fields) / 5
+        assert fields.count(Quadrant.BOUND) < limits.least_min
+    if verdict.status is Status.FAIL:
+        full = [v for v in nic if v is not None and v >= limits.link_high - 1e-9]
+        assert fields.count(Quadrant.BOUND) <= len(full)
+        assert fields.count(Quadrant.BOUND) > 0
