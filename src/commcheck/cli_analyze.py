@@ -193,3 +193,68 @@ def metrics(**options: Any) -> int:
     from commcheck.offline import metrics as command
 
     return command(**options)
+
+
+@analyze.command(short_help="Settings of DDP, FSDP, DeepSpeed, Megatron: buckets, overlap, ZeRO.")
+@_FILES
+@click.option(
+    "--device", default="", metavar="NAME", help="Accelerator, as nvidia-smi names it, for the MFU."
+)
+@STRICT
+@together(*WHERE)
+def config(**options: Any) -> int:
+    """Judge the settings of a training job: ds_config.json, accelerate YAML, launch scripts,
+    command lines, Python calls; a log of DeepSpeed's flops profiler gives the MFU.
+    """
+    from commcheck.offline import config as command
+
+    return command(**options)
+
+
+@analyze.command(short_help="The bucket size to set, and what it will bring.")
+@_FILES
+@click.option(
+    "--framework",
+    type=click.Choice(["ddp", "deepspeed", "megatron"]),
+    default="ddp",
+    show_default=True,
+    help="Whose unit the answer has: MiB, or elements.",
+)
+@click.option("--current", type=_POSITIVE, metavar="SIZE", help="The size in force, in that unit.")
+@click.option("--alpha", "alpha_us", type=_POSITIVE, metavar="US", help="Latency, without a sweep.")
+@click.option(
+    "--busbw", "busbw_gbytes", type=_POSITIVE, metavar="GBYTES", help="busbw, without a sweep."
+)
+@click.option("--ranks", type=click.IntRange(2), metavar="N", help="Data-parallel size.")
+@click.option(
+    "--element-bytes", type=click.Choice(["1", "2", "4"]), help="Of a gradient on the wire."
+)
+@click.option(
+    "--free-gbytes", type=_POSITIVE, metavar="GBYTES", help="Memory that buckets may take."
+)
+@click.option(
+    "--launch",
+    "launch_us",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="US",
+    help="Host time of one launch.",
+)
+@click.option(
+    "--slowdown",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="SHARE",
+    help="How much slower computing is beside a collective: 0.1 is a tenth.",
+)
+@STRICT
+@together(*WHERE)
+def bucket(**options: Any) -> int:
+    """Predict step time and exposed communication over bucket sizes, and advise one.
+
+    PATH is a trace or a model description (when each gradient is ready, and its size), and the
+    output of a sweep (what the network takes for a size), or --alpha and --busbw instead.
+    """
+    from commcheck.offline import bucket as command
+
+    return command(**options)

@@ -141,6 +141,49 @@ def metrics(
     )
 
 
+def config(*, paths: tuple[Path, ...], device: str, **where: Any) -> int:
+    """Judge the settings of a training job."""
+    from commcheck.frameworks.offline import analyse_config
+
+    work = partial(analyse_config, paths, device=device)
+    return _leave("config", paths, work, {"device": device}, **where)
+
+
+def bucket(
+    *,
+    paths: tuple[Path, ...],
+    framework: str,
+    current: float | None,
+    alpha_us: float | None,
+    busbw_gbytes: float | None,
+    ranks: int | None,
+    element_bytes: str | None,
+    free_gbytes: float | None,
+    launch_us: float,
+    slowdown: float,
+    **where: Any,
+) -> int:
+    """Advise a bucket size."""
+    from commcheck.bucket.offline import Given, analyse_bucket
+    from commcheck.bucket.simulate import Costs
+
+    given = Given(
+        framework=framework,
+        current=current,
+        alpha_us=alpha_us,
+        busbw_gbytes=busbw_gbytes,
+        ranks=ranks,
+        element_bytes=int(element_bytes) if element_bytes else None,
+        free_bytes=free_gbytes * 1e9 if free_gbytes else None,
+        costs=Costs(launch_us=launch_us, slowdown=slowdown),
+    )
+    told = {"framework": framework, "current": current, "alpha_us": alpha_us,
+            "busbw_gbytes": busbw_gbytes, "ranks": ranks, "element_bytes": element_bytes,
+            "free_gbytes": free_gbytes, "launch_us": launch_us or None,
+            "slowdown": slowdown or None}  # fmt: skip
+    return _leave("bucket", paths, partial(analyse_bucket, paths, given), told, **where)
+
+
 def hosts_of(inventory: tuple[str, ...]) -> Mapping[str, Host] | None:
     """The hosts of an inventory by name; None where none was given."""
     if not inventory:

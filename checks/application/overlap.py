@@ -1,0 +1,52 @@
+"""A job lets its communication run while it computes.
+
+Why: Communication under the backward pass costs next to nothing, and after it all of its time.
+DeepSpeed below stage 3 and Megatron overlap only when they are told to, and some settings undo it
+without a word.
+Reads: which processes hold ``/dev/nvidia-uvm`` or ``/dev/davinciN``, of their environment
+CUDA_DEVICE_MAX_CONNECTIONS and WORLD_SIZE, and of their command lines the names of flags and the
+values of those of DDP, Megatron, FSDP and DeepSpeed. Files: ``commcheck analyze config FILE...``.
+By hand: ``tr '\\0' ' ' </proc/PID/cmdline`` for ``--overlap-grad-reduce``; ``overlap_comm`` in
+DeepSpeed's JSON; ``backward_prefetch`` of FSDP.
+Mend: DeepSpeed ``"overlap_comm": true, "contiguous_gradients": true``; Megatron
+``--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer``; then profile a step,
+``commcheck analyze trace`` shows what is hidden.
+
+What the rules are: OVERLAP-001 overlap is off; 002, 004 a setting lacks what it needs; 003 every
+collective is waited for; 005 CUDA_DEVICE_MAX_CONNECTIONS; 006 no prefetch; 007 unused parameters.
+Healthy though odd: one data-parallel rank has nothing to reduce. A running Megatron job without
+CUDA_DEVICE_MAX_CONNECTIONS=1 has passed Megatron's own test, on Blackwell.
+"""
+
+from __future__ import annotations
+
+from commcheck.check import Check, Nothing
+from commcheck.frameworks.causes import (
+    CONNECTIONS,
+    NO_EFFECT,
+    OFF,
+    OVERLAP,
+    PREFETCH_OFF,
+    SYNCHRONOUS,
+    TITLES,
+    UNUSED,
+)
+from commcheck.frameworks.limits import Limits
+from commcheck.frameworks.on_host import Seen, judge_host
+from commcheck.model import Machine, Verdict
+
+
+def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> tuple[Verdict, ...]:
+    """The jobs' own flags."""
+    return judge_host(OVERLAP, seen, limits)
+
+
+CHECK = Check(
+    id=OVERLAP,
+    title=TITLES[OVERLAP],
+    subject=Machine,
+    seen=Seen,
+    limits=Limits,
+    judge=judge,
+    causes=(OFF, NO_EFFECT, PREFETCH_OFF, CONNECTIONS, SYNCHRONOUS, UNUSED),
+)

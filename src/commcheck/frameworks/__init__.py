@@ -1,0 +1,1 @@
+"""Settings of training frameworks that decide when and how a job communicates."""

@@ -1,0 +1,221 @@
+"""A training job's command line: the flags of Megatron, FSDP, DDP and DeepSpeed in it.
+
+Sources: Megatron-LM megatron/training/arguments.py; Hugging Face Transformers TrainingArguments
+(``--ddp_bucket_cap_mb``, ``--fsdp``, ``--deepspeed``); torchrun and deepspeed launchers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from commcheck.frameworks.settings import Framework, Setting, Settings
+
+
+class Word(NamedTuple):
+    """One word of a command, and where it stands."""
+
+    text: str
+    where: str
+
+
+MEGATRON: Final[Mapping[str, str]] = {
+    "overlap_grad_reduce": "flag",
+    "overlap_param_gather": "flag",
+    "use_distributed_optimizer": "flag",
+    "ddp_bucket_size": "number",
+    "ddp_num_buckets": "number",
+    "ddp_pad_buckets_for_high_nccl_busbw": "flag",
+    "tensor_model_parallel_size": "number",
+    "pipeline_model_parallel_size": "number",
+    "context_parallel_size": "number",
+    "sequence_parallel": "flag",
+    "use_torch_fsdp2": "flag",
+    "use_megatron_fsdp": "flag",
+    "use_custom_fsdp": "flag",
+    "tp_comm_overlap": "flag",
+}
+DDP: Final[Mapping[str, str]] = {
+    "ddp_bucket_cap_mb": "number",
+    "ddp_find_unused_parameters": "flag",
+    "bucket_cap_mb": "number",
+    "find_unused_parameters": "flag",
+    "gradient_as_bucket_view": "flag",
+    "static_graph": "flag",
+}
+FSDP: Final[Mapping[str, str]] = {
+    "fsdp": "word",
+    "fsdp_config": "word",
+    "fsdp_backward_prefetch": "word",
+    "fsdp_backward_prefetch_policy": "word",
+    "fsdp_forward_prefetch": "flag",
+    "fsdp_sharding_strategy": "word",
+}
+DEEPSPEED: Final[Mapping[str, str]] = {"deepspeed": "word", "deepspeed_config": "word"}
+LAUNCH: Final[Mapping[str, str]] = {
+    "nnodes": "word",
+    "nproc_per_node": "number",
+    "num_gpus": "number",
+    "num_nodes": "number",
+}
+KNOWN: Final[Mapping[str, str]] = {**MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAUNCH}
+_ONLY_MEGATRON: Final = MEGATRON.keys() | {"micro_batch_size", "num_attention_heads"}
+_MEGATRON_SCRIPT: Final = re.compile(r"(^|/)pretrain_\w+\.py$")
+_NO: Final = frozenset({"false", "no", "0", "off", "none"})
+_YES: Final = frozenset({"true", "yes", "1", "on"})
+ENVIRON: Final = frozenset({"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
+_ASSIGNED: Final = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=([\"']?)([^\"'\s;]*)\2")
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The known flags of one command, by name with underscores. ``all_names``: of every flag."""
+
+    values: Mapping[str, Setting]
+    all_names: frozenset[str]
+    programs: tuple[str, ...]
+
+
+def read_flags(words: Sequence[Word]) -> Flags:
+    """Pick the known flags from words: ``--name value``, ``--name=value``, ``--no-name``."""
+    values: dict[str, Setting] = {}
+    names: set[str] = set()
+    programs = []
+    for place, (text, where) in enumerate(words):
+        if not text.startswith("--"):
+            if text.endswith(".py") or text in ("deepspeed", "torchrun"):
+                programs.append(text)
+            continue
+        flag, equals, value = text[2:].partition("=")
+        name = flag.replace("-", "_")
+        names.add(name)
+        is_off = name.startswith("no_") and name[3:] in KNOWN
+        name = name[3:] if is_off else name
+        form = KNOWN.get(name)
+        if form is None:
+            continue
+        follows = words[place + 1].text if place + 1 < len(words) else "--"
+        if not equals and not follows.startswith("-"):
+            value = follows
+        found = _value(value, form, is_off=is_off)
+        if found is not None:
+            values[name] = Setting(found, where)
+    return Flags(values, frozenset(names), tuple(programs))
+
+
+def _value(text: str, form: str, *, is_off: bool) -> object | None:
+    if form == "flag":
+        # What follows a flag may be another argument: then it stands for itself.
+        said = text.lower()
+        return not (is_off or said in _NO)
+    if form == "number":
+        try:
+            return float(text)
+        except ValueError:
+            return None
+    return text or None
+
+
+def settings_of(
+    flags: Flags,
+    where: str,
+    environ: Mapping[str, Setting] | None,
+    *,
+    runs: bool = False,
+    ranks: int | None = None,
+) -> tuple[Settings, ...]:
+    """The settings of each framework that a command uses."""
+    ranks = ranks or _ranks(flags)
+    found = []
+
+    def add(framework: Framework, names: Iterable[str], elsewhere: str = "") -> None:
+        values = {_NAMES.get(n, n): flags.values[n] for n in names if n in flags.values}
+        found.append(Settings(framework, where, values, environ, ranks, runs, elsewhere))
+
+    is_megatron = bool(flags.all_names & _ONLY_MEGATRON) or any(
+        _MEGATRON_SCRIPT.search(each) for each in flags.programs
+    )
+    if is_megatron:
+        add("megatron", MEGATRON)
+    if flags.values.keys() & DDP.keys():
+        add("ddp", DDP)
+    if flags.values.keys() & FSDP.keys():
+        file = flags.values.get("fsdp_config")
+        add("fsdp", FSDP, str(file.value) if file else "")
+    for name in ("deepspeed_config", "deepspeed"):
+        file = flags.values.get(name)
+        if file and str(file.value).endswith(".json"):
+            add("deepspeed", (), str(file.value))
+            break
+    return tuple(found)
+
+
+_NAMES: Final = {
+    "ddp_bucket_cap_mb": "bucket_cap_mb",
+    "ddp_find_unused_parameters": "find_unused_parameters",
+    "fsdp_backward_prefetch": "backward_prefetch",
+    "fsdp_backward_prefetch_policy": "backward_prefetch",
+    "fsdp_forward_prefetch": "forward_prefetch",
+}
+
+
+def _ranks(flags: Flags) -> int | None:
+    """Hosts times processes, where the launcher's flags tell both."""
+    hosts = flags.values.get("nnodes") or flags.values.get("num_nodes")
+    each = flags.values.get("nproc_per_node") or flags.values.get("num_gpus")
+    if each is None or not isinstance(each.value, float):
+        return None
+    count = str(hosts.value).rpartition(":")[2] if hosts else "1"
+    try:
+        return int(float(count) * each.value)
+    except ValueError:
+        return None
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+_SEPARATOR: Final = re.compile(r"[;&|]+$")
+_WORD: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"']+")
+
+
+def read_text(text: str, file: str) -> tuple[Settings, ...]:
+    """A shell script, a pasted command or a copy of ``/proc/PID/cmdline``: what it starts.
+
+    Flags may be collected in variables (``ARGS="--overlap-grad-reduce"``) all over a script: they
+    are taken together, as one job. A variable's own value (``$TP``) is filled in where it is set.
+    """
+    if "\0" in text:
+        words = [Word(each, file) for each in text.split("\0") if each]
+        return settings_of(read_flags(words), file, None)
+    words = []
+    variables: dict[str, Setting] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        where = f"{file}:{number}"
+        for match in _ASSIGNED.finditer(line):
+            variables[match[1]] = Setting(match[3], where)
+        for match in _WORD.finditer(line):
+            words += [Word(each, where) for each in _pieces(match[0])]
+    filled = [replace_variable(word, variables) for word in words]
+    environ = {name: variables[name] for name in ENVIRON & variables.keys()}
+    return settings_of(read_flags(filled), file, environ)
+
+
+def _pieces(word: str) -> list[str]:
+    """The words in a quoted text, and of an assignment what is assigned."""
+    text = word.strip("\"'()")
+    name, equals, rest = text.partition("=")
+    if equals and re.fullmatch(r"[A-Za-z_]\w*\+?", name):
+        text = rest.strip("\"'(")
+    return [_SEPARATOR.sub("", each) for each in text.split() if each not in ("\\", "")]
+
+
+def replace_variable(word: Word, variables: Mapping[str, Setting]) -> Word:
+    """``$TP`` and ``${TP}`` by what the script sets; left alone where it does not."""
+    match = re.fullmatch(r"(--[\w-]+=)?\$\{?(\w+)\}?", word.text)
+    if match and match[2] in variables:
+        return Word((match[1] or "") + str(variables[match[2]].value), word.where)
+    return word

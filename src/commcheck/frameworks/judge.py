@@ -1,0 +1,85 @@
+"""From the settings of one job to the verdicts of a check. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from commcheck.check import not_applicable, passed, undecidable
+from commcheck.frameworks.causes import BUCKETS, OVERLAP, ZERO
+from commcheck.frameworks.limits import Limits
+from commcheck.frameworks.rules import RULES, data_parallel
+from commcheck.frameworks.settings import TITLES, Framework, Settings
+from commcheck.model import Verdict
+
+_CONCERNS: Final[dict[str, frozenset[Framework]]] = {
+    BUCKETS: frozenset({"deepspeed", "ddp", "megatron"}),
+    OVERLAP: frozenset({"deepspeed", "ddp", "megatron", "fsdp"}),
+    ZERO: frozenset({"deepspeed"}),
+}
+_TOLD: Final[dict[str, tuple[str, ...]]] = {
+    BUCKETS: ("bucket_cap_mb", "rebuilt_bucket_sizes", "reduce_bucket_size",
+              "allgather_bucket_size", "ddp_bucket_size", "ddp_num_buckets"),
+    OVERLAP: ("overlap_comm", "contiguous_gradients", "overlap_grad_reduce", "overlap_param_gather",
+              "backward_prefetch", "find_unused_parameters"),
+    ZERO: ("stage", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
+           "stage3_max_live_parameters", "reduce_scatter", "offload_param.device",
+           "offload_optimizer.device"),
+}  # fmt: skip
+"""What is named where nothing is wrong."""
+
+
+def judge(check: str, jobs: Sequence[Settings], limits: Limits) -> tuple[Verdict, ...]:
+    """The verdicts of one of the three checks on the settings of one or several jobs."""
+    mine = [job for job in jobs if job.framework in _CONCERNS[check]]
+    if not mine:
+        return (not_applicable(f"no setting of {_names(_CONCERNS[check])}"),)
+    found: list[Verdict] = []
+    for job in mine:
+        wrong = [verdict for rule in RULES[check] for verdict in rule(job, limits)]
+        found += wrong or [_nothing_wrong(check, job)]
+    return tuple(found)
+
+
+def _nothing_wrong(check: str, job: Settings) -> Verdict:
+    """Right as it stands, not known, or none of the check's business."""
+    title = TITLES[job.framework]
+    if job.elsewhere:
+        return undecidable(
+            f"{job.where}: the settings of {title} stand in {job.elsewhere}",
+            turn_on=f"commcheck analyze config {job.elsewhere}",
+        )
+    if job.framework == "deepspeed" and not job.number("stage", 0):
+        auto = job.is_set("stage") and job.number("stage") is None
+        if auto:
+            return undecidable(f"{job.at('stage')}: stage is auto", turn_on="give its number")
+        return not_applicable(f"{job.where}: DeepSpeed without ZeRO: stage 0")
+    if check == OVERLAP and _is_unknown_megatron(job):
+        return undecidable(
+            f"{job.where}: no --overlap-grad-reduce, which matters where gradients are reduced "
+            "over several data-parallel ranks",
+            turn_on="give the launcher's command, or WORLD_SIZE",
+        )
+    told = _told(check, job)
+    return passed(f"{job.where}: {title}: {told or 'defaults'}")
+
+
+def _is_unknown_megatron(job: Settings) -> bool:
+    is_off = job.framework == "megatron" and not job.flag("overlap_grad_reduce")
+    is_fsdp = any(job.flag(each) for each in ("use_torch_fsdp2", "use_megatron_fsdp"))
+    return is_off and not is_fsdp and data_parallel(job) is None
+
+
+def _told(check: str, job: Settings) -> str:
+    parts = []
+    for name in _TOLD[check]:
+        setting = job.values.get(name)
+        if setting is not None:
+            value = setting.value
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            parts.append(f"{name} {text[:60]}")
+    return ", ".join(parts)
+
+
+def _names(frameworks: Iterable[Framework]) -> str:
+    return ", ".join(sorted(TITLES[each] for each in frameworks))

@@ -1,0 +1,290 @@
+"""Settings in files: every rule with what it finds, what it leaves alone, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commcheck.errors import UsageError
+from commcheck.frameworks import causes, documents
+from commcheck.frameworks.judge import judge
+from commcheck.frameworks.limits import Limits
+from commcheck.frameworks.offline import analyse_config
+from commcheck.frameworks.settings import Settings
+from commcheck.model import Cause, Status, Verdict
+
+BUCKETS = Path(__file__).parents[1] / "recorded" / "buckets"
+GOOD_2 = {
+    "stage": 2,
+    "overlap_comm": True,
+    "contiguous_gradients": True,
+    "reduce_scatter": True,
+    "reduce_bucket_size": 5e7,
+    "allgather_bucket_size": 5e7,
+}
+GOOD_3 = {
+    "stage": 3,
+    "stage3_prefetch_bucket_size": 5e7,
+    "stage3_param_persistence_threshold": 1e5,
+    "offload_optimizer": {"device": "cpu", "pin_memory": True},
+}
+
+
+def zero(**section: Any) -> str:
+    return json.dumps({"train_micro_batch_size_per_gpu": 1, "zero_optimization": section})
+
+
+def found(text: str, file: str = "ds.json") -> list[Verdict]:
+    jobs = documents.read(text, file)
+    return [each for check in causes.TITLES for each in judge(check, jobs, Limits())]
+
+
+def wrong(text: str, file: str = "ds.json") -> list[tuple[str, Cause | None]]:
+    return [
+        (each.rule, each.cause)
+        for each in found(text, file)
+        if each.status in (Status.WARN, Status.FAIL)
+    ]
+
+
+@pytest.mark.parametrize("section", [GOOD_2, GOOD_3, {"stage": 3}, {"stage": 0}])
+def test_a_good_deepspeed_configuration_has_no_finding(section: dict[str, Any]) -> None:
+    assert wrong(zero(**section)) == []
+
+
+DEEPSPEED = [
+    ({**GOOD_2, "reduce_bucket_size": 500}, "BUCKET-001", causes.UNIT),
+    ({**GOOD_2, "allgather_bucket_size": 200}, "BUCKET-001", causes.UNIT),
+    ({**GOOD_2, "reduce_bucket_size": 1e6}, "BUCKET-002", causes.TOO_SMALL),
+    ({**GOOD_2, "reduce_bucket_size": 2e9}, "BUCKET-003", causes.TOO_LARGE),
+    ({**GOOD_2, "overlap_comm": False}, "OVERLAP-001", causes.OFF),
+    ({"stage": 2}, "OVERLAP-001", causes.OFF),
+    ({"stage": 1}, "OVERLAP-001", causes.OFF),
+    ({"stage": 3, "overlap_comm": False}, "OVERLAP-001", causes.OFF),
+    ({**GOOD_2, "contiguous_gradients": False}, "OVERLAP-002", causes.NO_EFFECT),
+    ({**GOOD_3, "stage3_prefetch_bucket_size": 0}, "ZERO-001", causes.GATHERS_SMALL),
+    ({**GOOD_3, "prefetch_bucket_size": 100}, "ZERO-001", causes.GATHERS_SMALL),
+    ({**GOOD_3, "stage3_param_persistence_threshold": 0}, "ZERO-002", causes.GATHERS_SMALL),
+    ({**GOOD_3, "stage3_max_live_parameters": 1e6}, "ZERO-003", causes.REGATHER),
+    ({**GOOD_2, "reduce_scatter": False}, "ZERO-004", causes.SCATTER_OFF),
+    ({**GOOD_2, "offload_optimizer": {"device": "cpu"}}, "ZERO-005", causes.OFFLOAD_UNPINNED),
+    ({**GOOD_2, "stage3_prefetch_bucket_size": 5e7}, "ZERO-006", causes.OTHER_STAGE),
+    ({**GOOD_2, "overlap_com": True}, "ZERO-007", causes.MISSPELT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("section", "rule", "cause"), DEEPSPEED)
+def test_deepspeed_rules(section: dict[str, Any], rule: str, cause: Cause) -> None:
+    if "prefetch_bucket_size" in section:
+        section = {k: v for k, v in section.items() if k != "stage3_prefetch_bucket_size"}
+    assert wrong(zero(**section)) == [(rule, cause)]
+
+
+def test_auto_is_not_judged_and_said_so(tmp_path: Path) -> None:
+    section = {**GOOD_3, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto"}
+    path = tmp_path / "ds.json"
+    path.write_text(zero(**section))
+    analysis = analyse_config([path])
+    assert all(result.status is Status.PASS for result in analysis.results)
+    assert any(note.startswith("auto ") for note in analysis.notes)
+
+
+def test_comms_logger() -> None:
+    text = json.dumps({"zero_optimization": GOOD_2, "comms_logger": {"enabled": True}})
+    assert wrong(text) == [("OVERLAP-003", causes.SYNCHRONOUS)]
+
+
+def test_a_reason_names_file_and_line() -> None:
+    text = json.dumps({"zero_optimization": {**GOOD_2, "overlap_comm": False}}, indent=1)
+    line = text[: text.index("overlap_comm")].count("\n") + 1
+    (verdict,) = [each for each in found(text) if each.status is Status.WARN]
+    assert verdict.reason.startswith(f"ds.json:{line}: overlap_comm")
+    assert '"overlap_comm": true' in verdict.remedies[0].command
+
+
+# --- Megatron -----------------------------------------------------------------------------------
+
+LAUNCH = "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 1 "
+GOOD = "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer "
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (LAUNCH + GOOD, []),
+        (LAUNCH, [("OVERLAP-001", causes.OFF)]),
+        (LAUNCH + "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 2 "
+         "--use-distributed-optimizer\nexport CUDA_DEVICE_MAX_CONNECTIONS=1", []),
+        (LAUNCH + "--overlap-param-gather --overlap-grad-reduce",
+         [("OVERLAP-004", causes.NO_EFFECT)]),
+        (LAUNCH + "--use-distributed-optimizer --overlap-grad-reduce",
+         [("OVERLAP-001", causes.OFF)]),
+        (LAUNCH + GOOD + "--ddp-bucket-size 40", [("BUCKET-001", causes.UNIT)]),
+        (LAUNCH + GOOD + "--ddp-bucket-size=500000", [("BUCKET-002", causes.TOO_SMALL)]),
+        (LAUNCH + GOOD + "--ddp-bucket-size 40000000", []),
+        (LAUNCH + GOOD + "--tensor-model-parallel-size 2", [("OVERLAP-005", causes.CONNECTIONS)]),
+        ("TP=2\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\n" + LAUNCH + GOOD
+         + "--tensor-model-parallel-size $TP", []),
+        ("TP=2\nCUDA_DEVICE_MAX_CONNECTIONS=8\n" + LAUNCH + GOOD
+         + "--tensor-model-parallel-size ${TP}", [("OVERLAP-005", causes.CONNECTIONS)]),
+        ("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + LAUNCH + "--use-torch-fsdp2",
+         [("OVERLAP-005", causes.CONNECTIONS)]),
+        (LAUNCH + '\nARGS="\n  ' + GOOD.replace(" ", " \\\n  ") + '"', []),
+        ("# --ddp-bucket-size 4\n" + LAUNCH + GOOD, []),
+    ],
+)  # fmt: skip
+def test_megatron_rules(command: str, expected: list[tuple[str, Cause]]) -> None:
+    assert wrong(command, "train.sh") == expected
+
+
+def test_settings_that_cannot_start_fail() -> None:
+    verdicts = found(LAUNCH + "--overlap-param-gather --overlap-grad-reduce", "train.sh")
+    assert Status.FAIL in [each.status for each in verdicts]
+
+
+def test_megatron_of_unknown_size_is_not_called_broken() -> None:
+    assert wrong("pretrain_gpt.py --micro-batch-size 1", "train.sh") == []
+    assert any("WORLD_SIZE" in each.reason for each in found("pretrain_gpt.py", "train.sh"))
+
+
+# --- DDP and FSDP -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("a.sh", "torchrun run.py --ddp_bucket_cap_mb 25", []),
+        ("a.sh", "torchrun run.py --ddp_bucket_cap_mb 0.1", [("BUCKET-002", causes.TOO_SMALL)]),
+        ("a.sh", "x.py --ddp_bucket_cap_mb 26214400", [("BUCKET-001", causes.UNIT)]),
+        ("a.sh", "x.py --ddp_bucket_cap_mb 4000", [("BUCKET-003", causes.TOO_LARGE)]),
+        ("a.sh", "x.py --ddp_find_unused_parameters True", [("OVERLAP-007", causes.UNUSED)]),
+        ("a.sh", "x.py --ddp_find_unused_parameters False", []),
+        ("a.sh", "x.py --fsdp 'full_shard auto_wrap'", []),
+        ("a.json", '{"bucket_cap_mb": 0.2}', [("BUCKET-002", causes.TOO_SMALL)]),
+        ("f.json", '{"fsdp_backward_prefetch": "NO_PREFETCH"}',
+         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("f.json", '{"backward_prefetch": "backward_pre"}', []),
+        ("a.yaml", "distributed_type: FSDP\nfsdp_config:\n  fsdp_backward_prefetch: NO_PREFETCH\n",
+         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("a.yaml", "deepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: none\n",
+         [("OVERLAP-001", causes.OFF)]),
+        ("m.py", "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+         "m = DDP(m, bucket_cap_mb=0.1,\n  find_unused_parameters=True)\n",
+         [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
+        ("m.py", "m = FSDP(m, backward_prefetch=None)\n", [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("m.py", "m = FSDP(m, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)\n", []),
+        ("m.py", "m = torch.nn.parallel.DistributedDataParallel(m, bucket_cap_mb=size)\n", []),
+    ],
+)  # fmt: skip
+def test_ddp_and_fsdp_rules(file: str, text: str, expected: list[tuple[str, Cause]]) -> None:
+    assert wrong(text, file) == expected
+
+
+def test_ddps_own_log() -> None:
+    text = (BUCKETS / "ddp-log-cap-25.json").read_text()
+    assert wrong(text) == [("BUCKET-004", causes.TOO_LARGE), ("BUCKET-005", causes.COPIES)]
+    assert any("19% of communication" in each.reason for each in found(text))
+    text = (BUCKETS / "ddp-log-cap-1.json").read_text()
+    assert wrong(text) == [("BUCKET-005", causes.COPIES)]  # 65 % overlaps
+
+
+def test_many_small_buckets_in_ddps_log() -> None:
+    log = {
+        "rebuilt_bucket_sizes": ", ".join(["200000"] * 40),
+        "avg_backward_comm_time": 100,
+        "avg_backward_compute_comm_overlap_time": 20,
+    }
+    assert wrong(json.dumps(log)) == [("BUCKET-004", causes.TOO_SMALL)]
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "place"),
+    [
+        ("ds.json", '{"zero_optimization": {\n"stage": 2,\n}}', "ds.json:3:1: error: no JSON"),
+        ("ds.json", '{"zero_optimization": {\n"stage": "two"}}', "ds.json:2: error: stage: 'two'"),
+        ("ds.json", '{"zero_optimization": {"stage": 2,\n"stage": 3}}', "ds.json:2: error: "),
+        ("ds.json", '{"zero_optimization": {\n"overlap_comm": "yes"}}', "ds.json:2: error: o"),
+        ("ds.json", '{"zero_optimization": 3}', "ds.json:1: error: zero_optimization"),
+        ("ds.json", '{"zero_optimization":\n{"reduce_bucket_size": -1}}', "ds.json:2: error: r"),
+        ("ds.json", "[]", "ds.json:1: error: no JSON object"),
+        ("ds.json", "", "ds.json:1:1: error: no JSON"),
+        ("ds.json", '{"lr": 1}', "ds.json:1: error: neither DeepSpeed"),
+        ("a.sh", "python train.py --lr 1", "a.sh: error: no setting"),
+        ("a.yaml", "fsdp_config:\n  a: b\n  a: c\n", "a.yaml"),
+        ("a.yaml", "x: [", "a.yaml:"),
+        ("m.py", "def f(:\n", "m.py:1: error: no Python"),
+        ("m.py", "x = 1\n", "m.py: error: no setting"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_one_clear_line(tmp_path: Path, file: str, text: str, place: str) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        analyse_config([path])
+    assert len(refused.value.problems) == 1
+    assert refused.value.problems[0].startswith(f"{tmp_path}/{place}")
+
+
+def test_several_files_are_one_job(tmp_path: Path) -> None:
+    script, config = tmp_path / "run.sh", tmp_path / "ds.json"
+    script.write_text("deepspeed train.py --deepspeed_config conf/ds.json\n")
+    config.write_text(zero(**{**GOOD_2, "overlap_comm": False}))
+    alone = analyse_config([script])
+    assert any("ds.json" in line for line in alone.screen)
+    both = analyse_config([script, config])
+    assert {result.host for result in both.results} == {str(config)}
+    assert any(line.startswith("warn: ") for line in both.screen)
+    assert any(line.startswith("  set: ") for line in both.screen)
+    json.dumps(both.facts)
+
+
+def test_stage_0_is_not_applicable(tmp_path: Path) -> None:
+    path = tmp_path / "ds.json"
+    path.write_text(zero(stage=0))
+    (result,) = analyse_config([path]).results
+    assert result.status is Status.SKIP
+
+
+TEXT = st.text(alphabet=st.sampled_from(list('{}[]",:0159.eE-+truefalsn \n\\_=$')), max_size=60)
+
+
+@given(TEXT, st.sampled_from(["a.json", "a.sh", "a.py", "a.yaml"]))
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_read_or_refused(text: str, file: str) -> None:
+    try:
+        jobs = documents.read(text, file)
+    except UsageError:
+        return
+    assert all(isinstance(job, Settings) for job in jobs)
+    for check in causes.TITLES:
+        judge(check, jobs, Limits())
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["stage", "overlap_comm", "reduce_bucket_size", "zz"]),
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.floats(),
+            st.text(),
+            st.just("auto"),
+            st.lists(st.integers(), max_size=1),
+        ),
+    )
+)
+@settings(max_examples=60, deadline=None)  # fmt: skip
+def test_any_zero_section_is_judged_or_refused(section: dict[str, Any]) -> None:
+    try:
+        found(zero(**section))
+    except UsageError as error:
+        assert all(problem.startswith("ds.json:") for problem in error.problems)
