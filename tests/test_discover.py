@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from commcheck.discover import bundled_folder, discover, in_order_of_needs
+from commcheck.discover import bundled_folder, discover, in_order_of_needs, validate_edges
 from commcheck.errors import CheckError
 from commcheck.judge import judge_host
 from commcheck.model import Host, Kind, Machine, Status
@@ -168,3 +169,33 @@ def test_order_of_needs_keeps_the_given_order_else(tmp_path: Path) -> None:
     found = {one.id: one.check for one in discover([tmp_path / "site"], cwd=tmp_path)}
     asked = [found[f"physical.{name}"] for name in ("aa", "bb", "zz")]
     assert [check.id[-2:] for check in in_order_of_needs(asked)] == ["zz", "aa", "bb"]
+
+
+EDGES = (
+    CHECK.replace("{needs}", "()")
+    .replace("import Check, ", "import Check, Explained, ")
+    .replace("import Machine, ", "import Cause, Machine, ")
+    .replace(
+        "    subject=Machine,",
+        """    subject=Machine,
+    causes=(Cause("{id}-broken", Words("a", "a"), Words("a", "a"), ()),),
+    explained_by=(Explained("{by}"),),""",
+    )
+)
+
+
+def test_no_check_explains_itself(tmp_path: Path) -> None:
+    for name, by in (("one", "two"), ("two", "three"), ("three", "one")):
+        text = EDGES.replace("{id}-broken", f"{name}-broken").replace("{by}", f"{by}-broken")
+        site(tmp_path, name, text=text.replace("{id}", f"physical.{name}"))
+    with pytest.raises(CheckError, match="would explain itself"):
+        discover([tmp_path], cwd=tmp_path)
+
+
+def test_an_edge_names_a_cause_that_some_check_finds(tmp_path: Path) -> None:
+    text = EDGES.replace("{id}-broken", "a-broken").replace("{by}", "nobody-finds-it")
+    site(tmp_path, "edge", text=text.replace("{id}", "physical.edge"))
+    found = discover([tmp_path], cwd=tmp_path)  # a site may have taken the cause away: that may be
+    ours = [replace(one, bundled=True) for one in found]
+    with pytest.raises(CheckError, match="nobody-finds-it"):
+        validate_edges(ours)

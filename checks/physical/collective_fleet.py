@@ -8,7 +8,7 @@ By hand: ``mpirun -H ...:8 all_gather_perf -b 1G -e 4G -f 2 -g 1`` over all host
 Mend: it names no host by itself: run physical.collective-pairs with ``plan: bisect``, then look at
 uplinks and ECMP with the network team.
 Healthy though odd: above some hundred hosts a few percent less than between two is usual; declare
-``commcheck_expected_busbw: {fleet: 180}`` from a run that you trust.
+``fleet`` below ``commcheck_expected_busbw`` from a run that you trust.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ busbw at 8 GiB, without NVLS (four GPUs) about 363.
 Mend: the signature in the reason says where to look: ``nvidia-smi nvlink -s``, the fabric manager,
 ``nvidia-smi topo -m``. The check of that name one layer below usually failed, too.
 Healthy though odd: another model than the ones with a published reference is undecidable until
-``commcheck_expected_busbw: {node: 300}`` says what a good host of yours shows. A host on which a
+``node`` below ``commcheck_expected_busbw`` says what a good host of yours shows. A host on which a
 job runs is skipped, with the process and its owner.
 """
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from commcheck import loads
 from commcheck.attempts import Before, begin
 from commcheck.attempts import before as earlier_run
 from commcheck.collect.base import Visitor
@@ -228,6 +229,7 @@ def dry_run_text(
         port = f":{to.port}" if to.port else ""
         lines.append(f"{plan.host.name}  {to.kind} {who}{to.address}{port}{via}")
         lines.extend(f"    {each.check.id}" for each in plan.asked)
+    lines.extend(loads.preview(prepared.climb.hosts))
     lines.append("commands, once for each subject:")
     commands: dict[str, None] = {}
     for one in prepared.climb.checks:

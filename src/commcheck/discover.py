@@ -189,10 +189,10 @@ def _validate(found: Collection[FoundCheck]) -> None:
                     f"{one.path}: error: needs {need!r}, which is no check of its layer [checks]"
                 )
     in_order_of_needs(checks.values())
-    _validate_edges(tuple(found))
+    validate_edges(tuple(found))
 
 
-def _validate_edges(found: Sequence[FoundCheck]) -> None:
+def validate_edges(found: Sequence[FoundCheck]) -> None:
     """A consequence names a cause that some check can find, and no check explains itself."""
     finders: dict[str, set[str]] = {}
     for one in found:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from commcheck.discover import FoundCheck, bundled_folder, discover
 from commcheck.errors import CheckError, InventoryError, PlaybookError
+from commcheck.expect import LEAF
 from commcheck.fields import near
 from commcheck.inventory.load import Inventory, load
 from commcheck.inventory.patterns import matching, select
@@ -172,9 +173,7 @@ def _shard(hosts: Sequence[Host], shard: tuple[int, int] | None) -> tuple[Host, 
     return mine
 
 
-def _refuse_unknown(
-    playbook: Playbook, inventory: Inventory, found: Sequence[FoundCheck]
-) -> None:
+def _refuse_unknown(playbook: Playbook, inventory: Inventory, found: Sequence[FoundCheck]) -> None:
     """Raise ``PlaybookError`` for groups that the inventory does not have, and for retries.
 
     What only looks is asked in one go, so nothing could be asked again.
@@ -221,6 +220,7 @@ def plan_of(prepared: Prepared) -> Plan:
                 source="bundled" if one.bundled else str(one.path),
                 overrides=str(one.overrides or ""),
                 digest=_digest(one.path),
+                explained_by=tuple(edge.cause for edge in one.check.explained_by),
             )
             for one in prepared.climb.checks
         ),
@@ -228,7 +228,19 @@ def plan_of(prepared: Prepared) -> Plan:
             plan.host.name: tuple(each.check.id for each in plan.asked)
             for plan in prepared.climb.hosts
         },
+        groups=_groups(plan.host for plan in prepared.climb.hosts),
     )
+
+
+def _groups(hosts: Iterable[Host]) -> Mapping[str, tuple[str, ...]]:
+    """The inventory's groups, and the switches it names, with the hosts that take part."""
+    found: dict[str, dict[str, None]] = {}
+    for host in hosts:
+        for group in host.groups:
+            found.setdefault(group, {})[host.name] = None
+        for _, switch in LEAF.on(host, "").value or ():
+            found.setdefault(f"leaf {switch}", {})[host.name] = None
+    return {name: tuple(names) for name, names in found.items()}
 
 
 def _digest(path: Path) -> str:

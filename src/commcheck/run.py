@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from commcheck import loads, peers, subjects
+from commcheck.check import FLEET
 from commcheck.collect.base import SUBJECTS, Frame, Request, Visitor
 from commcheck.collect.fleet import visit_all
 from commcheck.earlier import EarlierRuns, watched
@@ -17,6 +18,7 @@ from commcheck.inventory.declared import Notes
 from commcheck.inventory.endpoint import endpoint
 from commcheck.jobs.stage import Office
 from commcheck.judge import Parsed, gate_fleet, judge_host, waived
+from commcheck.metrics.fleet import Fleet, gather, subjects_of
 from commcheck.model import Host, Machine, Result, Verdict
 from commcheck.plan import HostPlan, requests
 from commcheck.prepare import Prepared, plan_of
@@ -40,6 +42,7 @@ class _Visit:
     frames: dict[str, Frame] = field(default_factory=dict)
     machine: Machine | None = None
     answers: Callable[[str], dict[str, Frame]] | None = None  # given before, by boot id
+    fleet: Fleet | None = None  # what is known of all hosts; None: as then, from what is stored
 
     def ask(self, frame: Frame) -> Sequence[Request]:
         try:
@@ -47,11 +50,16 @@ class _Visit:
         except Unjudgeable as error:
             raise HostError("no-facts", error.reason, error.remedy) from error
         wanted = requests(self.plan.host, self.machine, self.plan.asked)
-        if self.answers is None:
+        if self.answers is not None:
+            known = self.answers(self.machine.boot_id)
+            self.frames.update({each.key: known[each.key] for each in wanted if each.key in known})
+            wanted = tuple(each for each in wanted if each.key not in known)
+        if self.fleet is None:
             return wanted
-        known = self.answers(self.machine.boot_id)
-        self.frames.update({each.key: known[each.key] for each in wanted if each.key in known})
-        return [each for each in wanted if each.key not in known]
+        for request in wanted:
+            if request.at == FLEET:
+                self.sink(self.fleet.frame(self.plan.host, self.machine, request))
+        return tuple(each for each in wanted if each.at != FLEET)
 
     def sink(self, frame: Frame) -> None:
         if frame.key != SUBJECTS:
@@ -122,6 +130,7 @@ class Climber:
         """
         plan = plan_of(self.prepared)
         hosts = [each.host for each in self.prepared.climb.hosts]
+        self._ask_fleet()
         visit = partial(
             visit_all,
             visitor_for=self._or_stored(visitor_for),
@@ -158,6 +167,14 @@ class Climber:
             reached=self.reached,
             failures=self.failures,
         )
+
+    def _ask_fleet(self) -> None:
+        """Ask what watches the hosts, once for all of them that will be visited now."""
+        ended = self.stored.ended if self.stored is not None else {}
+        visits = [visit for name, visit in self.visits.items() if name not in ended]
+        fleet = gather((each.plan.host, subjects_of(each.plan)) for each in visits)
+        for visit in visits:
+            visit.fleet = fleet
 
     def _begin(self, plan: Plan) -> None:
         """The first events. A run that goes on has them, unless it was killed between the two."""
@@ -227,6 +244,7 @@ class Climber:
             address_of=lambda host: endpoint(host).address,
             note=self.note,
             stop=stop,
+            host_named={each.name: each for each in self.prepared.inventory.hosts}.get,
         )
 
         def emit(result: Result) -> None:

@@ -59,12 +59,13 @@ def assemble(checks: Sequence[tuple[AnyCheck, str]]) -> str:
         f"{layer.height}. **{layer.value}**: {what}" for layer, what in _LAYERS.items()
     )
     parts = [_INTRODUCTION.format(layers=layers)]
+    told: dict[str, None] = {}
     for layer, what in _LAYERS.items():
         here = [each for each in checks if each[0].layer is layer]
         if not here:
             continue
         parts.append(f"## Layer {layer.height}: {layer.value}\n\n{what[0].upper()}{what[1:]}\n")
-        parts.extend(_section(check, doc) for check, doc in _by_needs(here))
+        parts.extend(_section(check, doc, told) for check, doc in _by_needs(here))
     return "\n".join(parts)
 
 
@@ -83,16 +84,23 @@ def _by_needs(checks: Sequence[tuple[AnyCheck, str]]) -> list[tuple[AnyCheck, st
     return placed
 
 
-def _section(check: AnyCheck, doc: str) -> str:
+def _section(check: AnyCheck, doc: str, told: dict[str, None]) -> str:
+    """One check's section. ``told``: slugs of causes that stand further up, and are linked."""
     lines = [f'<a id="{anchor(check.id)}"></a>', "", f"### {check.title.en} (`{check.id}`)", ""]
     lines += [check.title.zh, "", _markdown(doc)]
     if check.needs:
         needs = ", ".join(f"[`{need}`](#{anchor(need)})" for need in check.needs)
         lines += ["", f"**Judged after** {needs}."]
-    if check.causes:
+    new = [cause for cause in check.causes if cause.slug not in told]
+    again = [cause for cause in check.causes if cause.slug in told]
+    told.update((cause.slug, None) for cause in new)
+    if new:
         lines += ["", "What it can find:"]
-    for cause in check.causes:
+    for cause in new:
         lines += ["", *_cause(cause)]
+    if again:
+        links = ", ".join(f"[`{cause.slug}`](#{cause.slug})" for cause in again)
+        lines += ["", f"What it can find{' as well' if new else ''}, told above: {links}."]
     return "\n".join(lines) + "\n"
 
 

@@ -77,7 +77,6 @@ class Pool:
         self._shares = [hosts[n::count] for n in range(min(count, len(hosts)))] if count > 1 else []
         self._work = work
         self._workers: list[_Worker] = []
-        self._hear: Callable[[Told], None] = _ignore
 
     def __enter__(self) -> Self:
         try:
@@ -89,7 +88,11 @@ class Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _end(self._workers, self._hear)
+        self._end(_ignore)
+
+    def _end(self, hear: Callable[[Told], None]) -> None:
+        workers, self._workers = self._workers, []
+        _end(workers, hear)
 
     def listen(
         self,
@@ -101,14 +104,16 @@ class Pool:
         """Pass on what workers tell, in this thread, until all have ended or ``stop`` is set.
 
         ``lost``: for every host of a worker that died, or sat longer than ``deadline_s`` on one.
-        What is told after ``stop`` is passed on at the end of the block.
+        After ``stop`` they are told to end, and heard until they have.
         """
-        self._hear = hear
-        _listen(self._workers, hear, lost, stop, deadline_s + _SLACK_S)
+        try:
+            _listen(self._workers, hear, lost, stop, deadline_s + _SLACK_S)
+        finally:
+            self._end(hear)
 
 
 def _ignore(_told: Told) -> None:
-    """Nobody listened yet."""
+    """Nobody listens any more."""
 
 
 def _fork(hosts: Sequence[Host], work: Work, older: Sequence[_Worker]) -> _Worker:

@@ -83,7 +83,11 @@ def test_commands_are_words(one: FoundCheck) -> None:
         for reader in reading.reader.readers:
             for command in reader.commands:
                 assert isinstance(command, Command)
-                assert all(word and not re.search(r"[\s;|&$`<>]", word) for word in command.argv)
+                words = command.argv
+                if words[:2] == ("sh", "-c"):  # a fixed script: nothing is put into it
+                    assert not re.search(r"\{\w+\}", words[2])
+                    words = words[3:]
+                assert all(word and not re.search(r"[\s;|&$`<>]", word) for word in words)
                 assert 0 < command.timeout_s <= 600
 
 
@@ -96,7 +100,8 @@ def test_every_cause_in_the_file_is_declared(one: FoundCheck) -> None:
 
 
 def test_slugs_are_unique_and_stable_in_form() -> None:
-    slugs = Counter(cause.slug for _, cause in CAUSES)
+    # Checks that launch share causes: each counts once.
+    slugs = Counter(cause.slug for cause in {id(cause): cause for _, cause in CAUSES}.values())
     assert [slug for slug, count in slugs.items() if count > 1] == []
     assert all(SLUG.fullmatch(slug) for slug in slugs)
 

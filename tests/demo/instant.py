@@ -23,6 +23,7 @@ from commcheck.demo.command import PLAIN, command_words, gpu_queries
 from commcheck.demo.fleet import INVENTORY, Fleet
 from commcheck.demo.folder import TIME_PASSES
 from commcheck.demo.state import HostState
+from commcheck.formats.hccn import SCRIPT
 from commcheck.model import Host
 
 
@@ -79,7 +80,9 @@ def answered(request: Request, root: Path) -> Frame:
     """What the command says on the host that lies in ``root``."""
     argv = request.command.argv
     began = time.monotonic()
-    if argv[0] in PLAIN:
+    if argv[2:3] == (SCRIPT,):
+        out, err, rc = asked_of_npus(argv[4], argv[5:], root.parent / "answers")
+    elif argv[0] in PLAIN:
         out, err, rc = read(argv, root)
     else:
         out, err, rc = said(argv, root.parent / "answers")
@@ -88,10 +91,20 @@ def answered(request: Request, root: Path) -> Frame:
 
 def read(argv: Sequence[str], root: Path) -> tuple[bytes, bytes, int]:
     """What this machine's own program finds below ``root``."""
-    under = [f"{root}{word}" if word.startswith(("/sys/", "/proc/")) else word for word in argv]
+    ours = ("/sys/", "/proc/", "/etc/hccn.conf")
+    under = [f"{root}{word}" if word.startswith(ours) else word for word in argv]
     done = subprocess.run(under, capture_output=True, check=False)
     plain = [each.replace(str(root).encode(), b"") for each in (done.stdout, done.stderr)]
     return plain[0], plain[1], done.returncode
+
+
+def asked_of_npus(ids: str, query: Sequence[str], answers: Path) -> tuple[bytes, bytes, int]:
+    """As the script asks ``hccn_tool``, which over SSH runs as it is."""
+    told = []
+    for npu in ids.split(":"):
+        out, _, rc = said(("hccn_tool", "-i", npu, *query), answers)
+        told.append(b"[npu %s rc %d]\n%s\n" % (npu.encode(), rc, out.rstrip(b"\n")))
+    return b"".join(told) + b"[end]\n", b"", 0
 
 
 def said(argv: Sequence[str], answers: Path) -> tuple[bytes, bytes, int]:

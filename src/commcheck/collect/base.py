@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Protocol
@@ -31,17 +31,18 @@ class Request:
 
     command: Command
     at: str = "once"  # "start", "once" or "end"
+    # Names the command in frames, events and reports: the same command has one key.
+    key: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def key(self) -> str:
-        """Names the command in frames, events and reports: the same command has one key."""
-        return _key(self.command, self.at)
+    def __post_init__(self) -> None:
+        """Work out the key, which is asked for again and again."""
+        object.__setattr__(self, "key", _key(self.command, self.at))
 
 
-@lru_cache(maxsize=8192)  # asked for again and again, and alike on all hosts
+@lru_cache(maxsize=8192)  # the hosts of a fleet are asked alike
 def _key(command: Command, at: str) -> str:
     root = "sudo " if command.root else ""
-    return f"{at}: {root}{shlex.join(command.argv)}"
+    return f"{at}: {root}{shlex.join(command.said_as or command.argv)}"
 
 
 @dataclass(frozen=True, slots=True)

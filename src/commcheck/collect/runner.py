@@ -63,7 +63,7 @@ def _line(number: int, request: Request, sysfs_root: str) -> str:
     return f"c {head} {shlex.join(words)}"
 
 
-_SIMULATED: Final = ("/sys/", "/proc/", "/etc/machine-id")
+_SIMULATED: Final = ("/sys/", "/proc/", "/etc/machine-id", "/etc/hccn.conf")
 
 
 def _under(root: str, word: str) -> str:

@@ -203,6 +203,10 @@ accelerators() {
   for d in "$R"/proc/driver/nvidia/gpus/*; do
     if [ -d "$d" ]; then kv gpu "${d##*/}"; fi
   done
+  # The driver's device files carry the physical chip ids.
+  for d in "$R"/dev/davinci[0-9]*; do
+    if [ -e "$d" ]; then kv npu "${d##*/davinci}"; fi
+  done
   cd /
 }
 

@@ -141,6 +141,7 @@ class Sweep:
     warmup: int | None = None
     tables: int = 1
     split: bool = False  # NCCL_TESTS_SPLIT: several groups
+    slowest: bool = False  # its times are those of the slowest rank (-a 3)
     reduced_to: int | None = None  # maxBytes, lowered by the tool for want of memory
     json_path: str = ""
     env: Mapping[str, str] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from commcheck.jobs.reading import (
     factor,
 )
 
-_IN_PIECES: Final = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter")
+IN_PIECES: Final = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter")
 _REDUCING: Final = ("all_reduce", "reduce_scatter", "reduce")
 _LOSS_FROM: Final = 16 * MIB
 
@@ -58,7 +58,7 @@ def simulate(
     times = factor(collective, nranks)
     rows = []
     for size in sizes:
-        count = size // 4 // (nranks if collective in _IN_PIECES else 1)
+        count = size // 4 // (nranks if collective in IN_PIECES else 1)
         bad = wrong if size == max(sizes) else 0
         halves = [_half(size, link, times, placement, bad) for placement in (0, 1)]
         if collective in ("alltoall", "sendrecv"):

@@ -201,7 +201,7 @@ def _proves_less(seen: _Seen) -> str:
             f"a tree may hide a network {seen.expected.hides:.2f} x slower than this: "
             "NCCL_ALGO=Ring or all_gather proves the NICs"
         )
-    if seen.sweep.split:
+    if seen.sweep.split and not seen.sweep.slowest:
         notes.append("times of all groups may be averaged: one slow group hides without -a 3")
     if seen.sweep.validation is False:
         notes.append("the data was not checked")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from checks.physical.collective_pairs import CHECK, Seen, judge
-from commcheck.check import job_of
 from commcheck.jobs.causes import (
     BAD_HOST,
     BAD_LEAF,
@@ -16,13 +15,11 @@ from commcheck.jobs.causes import (
     PARALLEL_ONLY,
 )
 from commcheck.jobs.collective import Limits, error
-from commcheck.jobs.job import Job
 from commcheck.loads import site_of
 from commcheck.model import Host, Kind, Machine, Status
-from tests.jobs.searches import HOSTS, at_fault, broken, ran, search, undecided
+from tests.jobs.searches import HOSTS, at_fault, broken, launched_by, ran, search, undecided
 
-CHECK_JOB = job_of(CHECK)
-assert isinstance(CHECK_JOB, Job)
+JOB = launched_by(CHECK)
 
 SITE = site_of(Host("gpu-01"), "gpu-roce")
 LIMITS = Limits()
@@ -43,7 +40,7 @@ def test_the_object_at_fault_is_named_and_only_a_host_is_blamed(what: str) -> No
     good = [host for host in HOSTS if what in ("path", "parallel") or host not in hosts]
     runs = [ran("gpu-01", "gpu-02"), ran("gpu-03", "gpu-04")]
     found = search(runs, located=at_fault(what, *hosts, rail=rail, good=good))
-    (whole,) = CHECK_JOB.together(found, LIMITS)
+    (whole,) = JOB.together(found, LIMITS)
     assert whole.cause is cause
     assert whole.status is (Status.WARN if what == "parallel" else Status.FAIL)
     said = {host: judge(Seen(found), Machine(host), SITE, LIMITS)[0] for host in HOSTS}
@@ -60,9 +57,9 @@ def test_it_declares_every_place() -> None:
 
 
 def test_what_is_open_says_which_run_would_decide() -> None:
-    runs = [ran("gpu-01", "gpu-02", good=False, cause=BAD_HOST)]
+    runs = [ran("gpu-01", "gpu-02", good=False, cause=FLEET)]
     found = search(runs, located=undecided("gpu-01", "gpu-02"))
-    (whole,) = CHECK_JOB.together(found, LIMITS)
+    (whole,) = JOB.together(found, LIMITS)
     assert whole.kind is Kind.UNDECIDABLE
     assert "this run would decide: gpu-01 + gpu-04" in whole.reason
     (host,) = judge(Seen(found), Machine("gpu-01"), SITE, LIMITS)

@@ -25,5 +25,5 @@ def change(host: HostState) -> HostState:
 PERSONA = Persona(
     "Ascend 910B, a 200G RoCE port on each NPU",
     change,
-    {"commcheck_npu_count": 8, "commcheck_npu_speed_mbits": 200_000},
+    {"commcheck_npu_count": 8, "commcheck_line_rate_gbits": 200},
 )

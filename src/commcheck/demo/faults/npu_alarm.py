@@ -1,0 +1,18 @@
+"""The driver reports an NPU in alarm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from commcheck.demo.fault import Fault
+from commcheck.demo.persona import become, known_personas
+from commcheck.demo.state import HostState
+
+
+def change(host: HostState) -> HostState:
+    """The facts that differ, on an Ascend host."""
+    host = become("ascend-910b", host, known_personas())
+    return host.npu(3, lambda npu: replace(npu, health="Alarm"))
+
+
+FAULT = Fault("an NPU is in alarm (Ascend)", change, "physical.npu-health")

@@ -1,0 +1,18 @@
+"""An HCCS lane between two NPUs is down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from commcheck.demo.fault import Fault
+from commcheck.demo.persona import become, known_personas
+from commcheck.demo.state import HostState
+
+
+def change(host: HostState) -> HostState:
+    """The facts that differ, on an Ascend host."""
+    host = become("ascend-910b", host, known_personas())
+    return host.npu(2, lambda npu: replace(npu, far_hccs=frozenset({3})))
+
+
+FAULT = Fault("an HCCS link is missing (Ascend)", change, "physical.npu-hccs-topology")

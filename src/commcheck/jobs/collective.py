@@ -1,0 +1,392 @@
+"""Jobs that run a collective: inside hosts, between pairs, rail by rail, over the whole fleet.
+
+One vocabulary for nccl-tests and hccl_test. A run is judged by ``sweep.judge``, which first asks
+for proof that it is the run asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, cast
+
+from commcheck.check import Command, Output, limit
+from commcheck.collect.base import Request
+from commcheck.errors import CommandMissing, ParseError, Unjudgeable
+from commcheck.jobs import hccl_test, nccl_tests, places, sweep
+from commcheck.jobs.bound import Fabric
+from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Search, Steps
+from commcheck.jobs.launchers import Program, alone, command
+from commcheck.jobs.locate import ALL_RAILS, Outcome, Run
+from commcheck.jobs.pairing import Plan, PlanName, Preview, Round, next_round, preview
+from commcheck.jobs.proof import Asked
+from commcheck.jobs.reading import COLLECTIVES, MIB, Sweep
+from commcheck.model import Kind, Status, Verdict
+
+Shape = Literal["node", "pairs", "rails", "fleet"]
+
+_SHORT: Final = "a pair scan takes 2 GiB and 20 iterations, below 10 s (nccl-tests)"
+_OWN: Final = "commcheck's plan of runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(sweep.Limits):
+    """What is run, and what of it passes. Sizes in MiB, as nccl-tests counts them."""
+
+    collective: str = limit("all_gather", unit="collective", source="it proves the NICs: a tree "
+                            "cannot hide them (NCCL)")  # fmt: skip
+    plan: str = limit("pairs", unit="pairs, circle or bisect", source=_OWN)
+    min_mib: int = limit(64, unit="MiB, first size", source=_SHORT)
+    max_mib: int = limit(2048, unit="MiB, last size", source=_SHORT)
+    iterations: int = limit(20, unit="timed runs of each size", source="default of nccl-tests")
+    run_limit_s: float = limit(180.0, unit="s for one run", source="five times a healthy run and "
+                               "a minute to start (nccl-tests)")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLimits(Limits):
+    """Inside a host all_reduce has references, and costs nobody else anything."""
+
+    collective: str = limit("all_reduce", unit="collective", source="the references of healthy "
+                            "hosts are for it")  # fmt: skip
+    min_mib: int = limit(256, unit="MiB, first size", source=_SHORT)
+    max_mib: int = limit(8192, unit="MiB, last size", source="NVLink levels off above 1 GiB "
+                         "(public nccl-tests tables)")  # fmt: skip
+
+
+_PLANS: Final = ("pairs", "circle", "bisect")
+_MPI_HOSTS: Final = 4
+"""Above so many hosts NCCL's own lines would be megabytes: only warnings are asked for."""
+
+
+def collective_job(shape: Shape) -> Job:
+    """The job of one shape. ``pairs`` takes its plan from the limits."""
+    return Job(
+        tool="nccl-tests or hccl_test",
+        least=1 if shape == "node" else 2,
+        programs=_programs,
+        steps=lambda members, limits: _steps(shape, members, limits),
+        preview=lambda hosts, limits: _preview(shape, hosts, limits),
+        run_s=lambda _hosts, limits: _about_s(limits),
+        launch=lambda run, members, limits: _launch(shape, run, members, limits),
+        read=lambda run, members, limits, answered: _read(shape, run, members, limits, answered),
+        together=lambda found, _limits: together(shape, found),
+    )
+
+
+def _programs(platform: str, limits: Limits) -> tuple[str, ...]:
+    if limits.collective not in COLLECTIVES:
+        raise Unjudgeable(f"{limits.collective!r} is none of {', '.join(COLLECTIVES)}")
+    if platform == "ascend":
+        return (f"{limits.collective}_test",)
+    return (f"{limits.collective}_perf", f"{limits.collective}_perf_mpi")
+
+
+def _about_s(limits: Limits) -> float:
+    """Start-up, and the sizes at a slow 20 GB/s."""
+    moved = 2 * limits.max_mib * MIB * (limits.iterations + 8) * 2
+    return min(limits.run_limit_s, 15 + moved / 20e9)
+
+
+# --- which hosts run together -------------------------------------------------------------------
+
+
+def _steps(shape: Shape, members: Sequence[Member], limits: Limits) -> Steps:
+    names = tuple(member.name for member in members)
+    if shape == "node":
+        return _once(tuple(Run((name,)) for name in names))
+    if shape == "fleet":
+        return _once((Run(names, alone=True),))
+    leaves = {member.name: member.site.leaf_name for member in members}
+    plan = Plan(
+        hosts=names,
+        name=_plan_name(shape, limits),
+        rails=_rails(members),
+        leaf_of={name: leaf for name, leaf in leaves.items() if leaf},
+        narrow=_rails(members) > 1,
+    )
+    return lambda outcomes: next_round(plan, outcomes)
+
+
+def _once(round_: Round) -> Steps:
+    return lambda outcomes: () if outcomes else round_
+
+
+def _plan_name(shape: Shape, limits: Limits) -> PlanName:
+    if shape == "rails":
+        return "rails"
+    if limits.plan not in _PLANS:
+        raise Unjudgeable(f"plan {limits.plan!r} is none of {', '.join(_PLANS)}")
+    return cast("PlanName", limits.plan)
+
+
+def _rails(members: Sequence[Member]) -> int:
+    """How many rails can be chosen one by one: their names must be the same everywhere."""
+    names = {tuple(rail.label for rail in member.machine.rails) for member in members}
+    return len(names.pop()) if len(names) == 1 else 0
+
+
+def _preview(shape: Shape, hosts: Sequence[str], limits: Limits) -> Preview | None:
+    if shape in ("node", "fleet") or len(hosts) < 2:
+        return None
+    name = _plan_name(shape, limits)
+    plan = Plan(hosts=tuple(hosts), name=name, rails=8 if shape == "rails" else 0)
+    return preview(plan, _about_s(limits))
+
+
+# --- launching ----------------------------------------------------------------------------------
+
+
+def _launch(shape: Shape, run: Run, members: Members, limits: Limits) -> tuple[Part, ...]:
+    mine = [members[host] for host in run.hosts]
+    first = mine[0]
+    head = members.get(first.site.head.value or first.name)
+    if head is None:
+        raise Unjudgeable(
+            f"{first.site.head.value}, from which runs are launched, is not in the inventory or "
+            "was not reached"
+        )
+    platforms = {member.machine.platform for member in mine}
+    if len(platforms) != 1:
+        raise Unjudgeable(f"hosts of different platforms cannot run together: {sorted(platforms)}")
+    per_host = _per_host(mine)
+    ascend = "ascend" in platforms
+    single = len(mine) == 1 and not ascend
+    program = Program(
+        argv=(_path(mine, limits), *_arguments(run, limits, per_host if single else 1, ascend)),
+        per_host=per_host,
+        env={**_environment(run, mine, limits), **dict(first.site.env.value)},
+        limit_s=limits.run_limit_s,
+    )
+    words = alone(program) if single else command(program, head, mine)
+    # nccl-tests prints a kilobyte a rank, NCCL ten times that where it is asked to.
+    cap = (4 << 20) + per_host * len(mine) * (16 << 10)
+    launch = Command(words, timeout_s=limits.run_limit_s, cap_bytes=cap)
+    return (Part(head.name, (Request(launch),)),)
+
+
+def _per_host(members: Sequence[Member]) -> int:
+    counts = {member.name: len(member.machine.accelerators) for member in members}
+    if len(set(counts.values())) != 1 or 0 in counts.values():
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise Unjudgeable(f"hosts with different numbers of accelerators cannot run as one: {told}")
+    return next(iter(counts.values()))
+
+
+def _path(members: Sequence[Member], limits: Limits) -> str:
+    """The program's path on the first host; every other one must have it, too."""
+    names = _programs(members[0].machine.platform, limits)
+    for member in members:
+        if not any(name in member.programs for name in names):
+            raise CommandMissing(
+                f"{member.name} has no {names[0]} on PATH nor in the usual places",
+                "build nccl-tests with MPI=1, or say where it is: commcheck_benchmarks",
+            )
+    # Built for MPI it may carry another name; where both are there, that one crosses hosts.
+    wanted = reversed(names) if len(members) > 1 else iter(names)
+    found = members[0].programs
+    return next(found[name] for name in wanted if name in found)
+
+
+def _arguments(run: Run, limits: Limits, gpus: int, ascend: bool) -> tuple[str, ...]:
+    sizes = ("-b", f"{limits.min_mib}M", "-e", f"{limits.max_mib}M", "-f", "2")
+    common = (*sizes, "-w", "5", "-n", str(limits.iterations), "-c", "1")
+    if ascend:
+        return common
+    # The mean over groups would hide one slow rail of eight.
+    slowest = ("-a", "3") if run.rail == ALL_RAILS else ()
+    return (*common, "-g", str(gpus), *slowest)
+
+
+def _environment(run: Run, members: Sequence[Member], limits: Limits) -> dict[str, str]:
+    first = members[0]
+    if first.machine.platform == "ascend":
+        # Above its buffer HCCL falls off by itself: that is no fault of the wire.
+        return {"HCCL_BUFFSIZE": str(max(200, limits.max_mib))}
+    talk = "INFO" if len(members) <= _MPI_HOSTS else "WARN"
+    env = {"NCCL_DEBUG": talk, "NCCL_DEBUG_SUBSYS": "INIT,NET"}
+    interface = first.site.interface.value
+    if interface and "/" not in interface:
+        env["NCCL_SOCKET_IFNAME"] = interface
+    if run.rail == ALL_RAILS:
+        env["NCCL_TESTS_SPLIT"] = f"MOD {len(first.machine.accelerators)}"
+    elif run.rail is not None:
+        rail = first.machine.rails[run.rail]
+        env["NCCL_IB_HCA"] = f"={rail.hca}:{rail.port}"
+    return env
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _read(shape: Shape, run: Run, members: Members, limits: Limits, answered: Answered) -> Ran:
+    mine = [members[host] for host in run.hosts]
+    verdicts, busbw = _judged(shape, run, mine, limits, answered)
+    status = verdicts[0].status
+    good = {Status.PASS: True, Status.WARN: True, Status.FAIL: False}.get(status)
+    named = tuple(replace(each, hosts=_inventory_names(each.hosts, mine)) for each in verdicts)
+    return Ran(run=run, verdicts=named, outcome=Outcome(run, good, busbw))
+
+
+def _judged(
+    shape: Shape, run: Run, mine: Sequence[Member], limits: Limits, answered: Answered
+) -> tuple[tuple[Verdict, ...], float | None]:
+    if answered.problem:
+        return (error("LaunchFailed", answered.problem),), None
+    if answered.timed_out:
+        return (_timed_out(run, mine, limits, answered),), None
+    output = answered.outputs[0]
+    try:
+        found = _sweep_of(output, mine, limits)
+    except ParseError:
+        reason = f"the run on {run} printed no table: {output.complaint}"
+        return (error("LaunchFailed", reason),), None
+    first = mine[0]
+    rails = len(first.machine.rails)
+    found = replace(found, slowest=run.rail == ALL_RAILS)
+    per_host = len(first.machine.accelerators)
+    nic_gbits: float | None = first.site.nic_gbits.value
+    if run.rail == ALL_RAILS and nic_gbits:
+        nic_gbits *= min(1.0, rails / per_host)  # accelerators that share a NIC share its line
+    if run.rail is not None:
+        rails = 1
+    names = tuple(member.hostname for member in mine)
+    asked = Asked(
+        collective=limits.collective,
+        nranks=per_host * len(mine),
+        hosts=names if len(set(names)) == len(names) and all(names) else None,
+        host_count=len(mine),
+        max_bytes=limits.max_mib * MIB,
+    )
+    fabric = Fabric(
+        nic_gbits=None if shape == "node" else nic_gbits,
+        rails=rails or None,
+        reference_gbytes=first.site.reference("rails" if run.rail is not None else shape),
+        algorithm=dict(first.site.env.value).get("NCCL_ALGO", ""),
+    )
+    verdicts = sweep.judge(found, fabric, asked, limits)
+    return verdicts, verdict_busbw(verdicts[0])
+
+
+def _timed_out(run: Run, mine: Sequence[Member], limits: Limits, answered: Answered) -> Verdict:
+    """How far it came before it was ended, and what it said of why."""
+    reason = f"the run on {run} did not end within {limits.run_limit_s:.0f} s and was ended"
+    try:
+        found = _sweep_of(answered.outputs[0], mine, limits) if answered.outputs else None
+    except ParseError:
+        found = None
+    if found is not None and found.first_failure is not None:
+        reason += f": {found.first_failure.text}"
+    elif found is not None and found.rows:
+        reason += f", after {len(found.rows)} sizes"
+    elif found is not None and found.ranks:
+        reason += (
+            ", right after its ranks had met: a firewall between the hosts, or a NIC that does "
+            "not reach its peer"
+        )
+    return error("RunTimedOut", reason)
+
+
+def _sweep_of(output: Output, mine: Sequence[Member], limits: Limits) -> Sweep:
+    text = f"{output.stdout}\n{output.stderr}"
+    ranks = len(mine[0].machine.accelerators) * len(mine)
+    if mine[0].machine.platform == "ascend" or hccl_test.looks_like(text):
+        return hccl_test.parse(text, collective=limits.collective, nranks=ranks)[0]
+    found = nccl_tests.parse(text)[0]
+    if found.collective is None:  # before 2.16.7 no line names it, and this is what was started
+        return replace(found, collective=limits.collective)
+    return found
+
+
+def verdict_busbw(verdict: Verdict) -> float | None:
+    """The busbw that a verdict measured, GB/s."""
+    value = verdict.measured.get("busbw_gbytes")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _inventory_names(hostnames: Sequence[str], mine: Sequence[Member]) -> tuple[str, ...]:
+    """Names that people know for those that the machines call themselves."""
+    known: dict[str, str] = {}
+    for member in mine:
+        known.setdefault(member.hostname, member.name)
+    return tuple(known.get(name, name) for name in hostnames) or tuple(m.name for m in mine)
+
+
+def error(name: str, reason: str) -> Verdict:
+    """Nothing is known of the wire."""
+    line = " ".join(reason.split())
+    return Verdict(status=Status.ERROR, kind=Kind.CHECK, reason=line, error=name)
+
+
+# --- verdicts -----------------------------------------------------------------------------------
+
+
+def together(shape: Shape, found: Search) -> tuple[Verdict, ...]:
+    """The verdicts on all hosts of a batch: on the run of all, or on what the search found."""
+    if shape == "node":
+        return ()
+    if shape == "fleet":
+        return found.ran[0].verdicts if found.ran else ()
+    return places.verdicts(found.hosts, found.located, tuple(r.outcome for r in found.ran),
+                           found.floor_gbytes)  # fmt: skip
+
+
+def of_host(found: Search, host: str) -> tuple[Verdict, ...]:
+    """What a search says of one host. The objects at fault that are no host stand in the group."""
+    located = found.located
+    mine = found.of(host)
+    for culprit in located.culprits:
+        if host in culprit.hosts and culprit.what in ("host", "rail"):
+            judged = places.verdicts((host,), replace(located, culprits=(culprit,), open=(),
+                                     unseen=()), ())  # fmt: skip
+            return (replace(judged[0], figures=(), hosts=()),)
+    if not mine or all(each.outcome.good is None for each in mine):
+        said = [each.verdicts[0] for each in mine if each.verdicts]
+        return (replace(said[0], figures=()),) if said else (_not_run(host),)
+    if host in located.good:
+        return (_good(mine),)
+    whole = next((c for c in located.culprits if host in c.hosts or c.what == "fabric"), None)
+    why = f"{whole}: {whole.proof}" if whole else "no run clears or blames it"
+    return (
+        Verdict(
+            status=Status.SKIP,
+            kind=Kind.BLOCKED if whole else Kind.UNDECIDABLE,
+            reason=f"{'blocked' if whole else 'undecidable'}: {why}",
+        ),
+    )
+
+
+def of_node(found: Search, host: str) -> tuple[Verdict, ...]:
+    """What the run inside a host says."""
+    mine = found.of(host)
+    return mine[-1].verdicts if mine else (_not_run(host),)
+
+
+def of_fleet(found: Search, host: str) -> tuple[Verdict, ...]:
+    """A host's part in the run of all: alone it can be neither praised nor blamed for it."""
+    if not found.ran:
+        return (_not_run(host),)
+    whole = found.ran[0].verdicts[0]
+    if whole.status in (Status.PASS, Status.WARN):
+        return (Verdict(status=Status.PASS, reason=f"took part: {whole.reason}"),)
+    if whole.status is Status.FAIL:
+        reason = f"blocked: the run of all {len(found.hosts)} hosts failed, and names no host"
+        return (Verdict(status=Status.SKIP, kind=Kind.BLOCKED, reason=reason),)
+    return (replace(whole, figures=(), hosts=()),)
+
+
+def _good(mine: Sequence[Ran]) -> Verdict:
+    best = max(
+        (each for each in mine if each.outcome.good), key=lambda r: r.outcome.busbw_gbytes or 0.0
+    )
+    others = f"good in {best.run}: "
+    return Verdict(
+        status=Status.PASS,
+        reason=f"{others}{best.verdicts[0].reason}",
+        measured=best.verdicts[0].measured,
+    )
+
+
+def _not_run(host: str) -> Verdict:
+    reason = f"undecidable: no run with {host} was launched"
+    return Verdict(status=Status.SKIP, kind=Kind.UNDECIDABLE, reason=reason)

@@ -1,0 +1,146 @@
+"""The job that writes over RDMA between two NICs, rail by rail, without MPI: ib_write_bw.
+
+The second host of a pair listens, the first one writes: all rails one after another, each on a
+port of its own. A pair is as good as its worst rail; rails are told apart afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from commcheck.check import Command, limit
+from commcheck.collect.base import Request
+from commcheck.errors import CommandMissing, ParseError, Unjudgeable
+from commcheck.jobs import perftest, rdma
+from commcheck.jobs.collective import error
+from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
+from commcheck.jobs.locate import Outcome, Run
+from commcheck.jobs.pairing import Plan, Preview, next_round, preview
+from commcheck.jobs.places import verdicts as places_of
+from commcheck.jobs.scripts import SERVED
+from commcheck.model import Rail, Status, Verdict
+
+_PROGRAM: Final = "ib_write_bw"
+_PORT: Final = 18515
+"""perftest's own default; each rail adds its index, so that no two servers of a host collide."""
+
+_RAIL_S: Final = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(rdma.Limits):
+    """What is written, and what of it passes."""
+
+    message_mib: int = limit(8, unit="MiB a message", source="superbenchmark, ib_validation")
+    messages: int = limit(5000, unit="messages a rail", source="default of perftest")
+    rail_limit_s: float = limit(60.0, unit="s for one rail", source="0.9 s at 400 Gb/s, and the "
+                                "slowest start seen")  # fmt: skip
+
+
+def write_job() -> Job:
+    """The job of ``physical.rdma-pairs``."""
+    return Job(
+        tool="perftest",
+        least=2,
+        programs=lambda _platform, _limits: (_PROGRAM,),
+        steps=_steps,
+        preview=_preview,
+        run_s=lambda _hosts, _limits: 8 * _RAIL_S,
+        launch=_launch,
+        read=_read,
+        together=lambda found, _limits: places_of(
+            found.hosts, found.located, tuple(each.outcome for each in found.ran)
+        ),
+    )
+
+
+def _plan(hosts: Sequence[str], rails: int) -> Plan:
+    return Plan(hosts=tuple(hosts), name="pairs", rails=rails, narrow=rails > 1)
+
+
+def _steps(members: Sequence[Member], _limits: Limits) -> Steps:
+    names = {tuple(rail.label for rail in member.machine.rails) for member in members}
+    rails = len(names.pop()) if len(names) == 1 else 0
+    leaves = {member.name: member.site.leaf_name for member in members if member.site.leaf_name}
+    plan = replace(_plan([member.name for member in members], rails), leaf_of=leaves)
+    return lambda outcomes: next_round(plan, outcomes)
+
+
+def _preview(hosts: Sequence[str], _limits: Limits) -> Preview | None:
+    return preview(_plan(hosts, 0), 8 * _RAIL_S) if len(hosts) > 1 else None
+
+
+def _rails_of(run: Run, one: Member, other: Member) -> list[tuple[Rail, Rail]]:
+    if len(one.machine.rails) != len(other.machine.rails) or not one.machine.rails:
+        counts = [len(each.machine.rails) for each in (one, other)]
+        raise Unjudgeable(f"{one.name} has {counts[0]} rails and {other.name} has {counts[1]}")
+    pairs = list(zip(one.machine.rails, other.machine.rails, strict=True))
+    return pairs if run.rail is None else [pairs[run.rail]]
+
+
+def _launch(run: Run, members: Members, limits: Limits) -> tuple[Part, ...]:
+    client, server = (members[host] for host in run.hosts)
+    for member in (client, server):
+        if _PROGRAM not in member.programs:
+            raise CommandMissing(f"{member.name} has no {_PROGRAM}", "install perftest")
+    writes, serves = [], []
+    for mine, theirs in _rails_of(run, client, server):
+        writes.append(
+            Command(
+                (
+                    *("sh", "-c", SERVED, "sh"),
+                    *_words(client, mine, limits),
+                    server.address,
+                ),
+                timeout_s=limits.rail_limit_s,
+            )
+        )
+        serves.append(Command(_words(server, theirs, limits), timeout_s=limits.rail_limit_s))
+    return (
+        Part(client.name, tuple(map(Request, writes))),
+        Part(server.name, tuple(map(Request, serves))),
+    )
+
+
+def _words(member: Member, rail: Rail, limits: Limits) -> tuple[str, ...]:
+    words = [member.programs[_PROGRAM], "-d", rail.hca, "-i", str(rail.port), "-F"]
+    words += ["-p", str(_PORT + rail.index), "--report_gbits"]
+    words += ["-s", str(limits.message_mib << 20), "-n", str(limits.messages)]
+    if rail.link_layer == "Ethernet":
+        if member.site.gid_index.value is not None:
+            words += ["-x", str(member.site.gid_index.value)]
+        if member.site.dscp.value:
+            words.append(f"--tclass={4 * member.site.dscp.value}")
+    return tuple(words)
+
+
+def _read(run: Run, members: Members, limits: Limits, answered: Answered) -> Ran:
+    client, server = (members[host] for host in run.hosts)
+    if answered.problem:
+        verdicts: list[Verdict] = [error("LaunchFailed", answered.problem)]
+    elif answered.timed_out:
+        reason = f"a rail of {run} did not end within {limits.rail_limit_s:.0f} s and was ended"
+        verdicts = [error("RunTimedOut", reason)]
+    else:
+        verdicts = []
+        labels = [rail.label for rail, _ in _rails_of(run, client, server)]
+        for label, output in zip(labels, answered.outputs, strict=False):
+            text = f"{output.stdout}\n{output.stderr}"
+            try:
+                verdict = rdma.judge(perftest.parse(text), client.site.nic_gbits.value, limits)
+            except ParseError:
+                verdict = error("LaunchFailed", f"{label}: no table: {output.complaint}")
+            verdicts.append(replace(verdict, hosts=run.hosts))
+    statuses = [verdict.status for verdict in verdicts]
+    good: bool | None = None
+    if Status.FAIL in statuses:
+        good = False
+    elif all(status in (Status.PASS, Status.WARN) for status in statuses):
+        good = True
+    worst = sorted(verdicts, key=lambda v: (v.status is not Status.FAIL, v.status is Status.PASS))
+    rates = [v.measured["average_gbits"] for v in verdicts if "average_gbits" in v.measured]
+    least = min((float(str(rate)) for rate in rates), default=None)
+    busbw = None if least is None else least / 8
+    return Ran(run=run, verdicts=tuple(worst), outcome=Outcome(run, good, busbw))

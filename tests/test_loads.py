@@ -1,0 +1,81 @@
+"""What becomes of what loads show: consequences, batches, and who is closed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from checks.physical.collective_pairs import CHECK
+from commcheck.check import failed
+from commcheck.counters import Growth
+from commcheck.fields import Count
+from commcheck.jobs.causes import BAD_HOST, BAD_PATH
+from commcheck.loads import explained, size_of
+from commcheck.model import Cause, Finding, Kind, Result, Status, Verdict
+from tests.jobs.searches import ran, search
+
+BAD = replace(failed(BAD_HOST, "host gpu-03 fails", host="gpu-03"), hosts=("gpu-03",))
+PATH = replace(failed(BAD_PATH, "path gpu-01 - gpu-02"), hosts=("gpu-01", "gpu-02"))
+
+
+def below(slug: str, host: str = "gpu-03", status: Status = Status.FAIL) -> Result:
+    """What a check that looks found there."""
+    cause = Cause(slug, BAD_HOST.title, BAD_HOST.meaning, BAD_HOST.remedies)
+    verdict = replace(failed(cause, "mlx5_0 is wrong", host=host), status=status)
+    finding = Finding(check="physical.some-check", host=host, subject="mlx5_0", verdict=verdict)
+    return Result(check="physical.some-check", host=host, findings=(finding,))
+
+
+def told(verdict: Verdict, result: Result, growth: dict[str, Growth] | None = None) -> Verdict:
+    found = search([ran("gpu-01", "gpu-02")], growth=growth)
+    return explained(CHECK, verdict, verdict.hosts, found, [result])
+
+
+def test_a_fail_follows_from_the_cause_below_on_the_same_host() -> None:
+    said = told(BAD, below("pcie-lanes-lost"))
+    assert (said.status, said.kind) == (Status.SKIP, Kind.BLOCKED)
+    assert said.reason == (
+        "consequence of physical.some-check (pcie-lanes-lost) on gpu-03 mlx5_0: host gpu-03 fails"
+    )
+    assert said.cause is BAD_HOST
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        below("pcie-lanes-lost", "gpu-01"),
+        below("pcie-lanes-lost", status=Status.WARN),
+        below("clock-offset"),
+    ],
+    ids=["another-host", "a-warning", "no-such-edge"],
+)
+def test_it_stays_a_fail_where_nothing_explains_it(result: Result) -> None:
+    assert told(BAD, result) is BAD
+
+
+def test_a_path_is_explained_by_either_end() -> None:
+    assert told(PATH, below("pfc-off", "gpu-02")).kind is Kind.BLOCKED
+    assert told(PATH, below("pfc-off", "gpu-04")) is PATH
+
+
+def test_loss_is_confirmed_or_ruled_out_by_the_counters_of_the_same_minutes() -> None:
+    grew = {"gpu-03": Growth(60.0, {"mlx5_0/out_of_sequence": 900, "mlx5_1/out_of_sequence": 100})}
+    assert told(BAD, below("pfc-off"), grew).reason.endswith(
+        "meanwhile out_of_sequence +1,000 on gpu-03"
+    )
+    stood = told(BAD, below("pfc-off"), {"gpu-03": Growth(60.0, {})})
+    assert stood.status is Status.FAIL
+    assert "stood still meanwhile" in stood.reason
+    # What is no matter of loss needs no counters.
+    assert told(BAD, below("link-down"), {"gpu-03": Growth(60.0, {})}).kind is Kind.BLOCKED
+    # Counters that nobody could read speak for neither.
+    assert told(BAD, below("pfc-off"), {}).kind is Kind.BLOCKED
+
+
+@pytest.mark.parametrize(
+    ("count", "size"),
+    [(None, 40), (Count(3), 3), (Count(25, is_percent=True), 3), (Count(0), 0)],
+)
+def test_counts_of_hosts(count: Count | None, size: int) -> None:
+    assert size_of(count, 10, 40) == size
