@@ -74,3 +74,24 @@ def test_a_log_without_a_line_of_nccl_is_unknown_and_says_what_to_turn_on(tmp_pa
     result = analyze(tmp_path, "log", path)
     assert result.return_value == 3
     assert "NCCL_DEBUG=INFO" in result.stdout
+
+
+def test_an_environment_and_settings_end_in_their_own_layer(tmp_path: Path) -> None:
+    env = tmp_path / "env"
+    env.write_text("NCCL_IB_DISABLE=1\nNCCL_DEBUG=INFO\n")
+    result = analyze(tmp_path, "env", env)
+    assert "NCCL_IB_DISABLE=1" in result.stdout
+    assert "declare the host in an inventory (-i)" in result.stdout
+    settings = tmp_path / "ds_config.json"
+    settings.write_text('{"zero_optimization": {"stage": 2, "reduce_bucket_size": 25}}')
+    result = analyze(tmp_path, "config", settings)
+    assert result.return_value == 1
+    assert "Application layer is where it breaks: A bucket size in the wrong unit" in result.stdout
+
+
+def test_a_change_of_a_step_is_told_and_both_steps_are_drawn(tmp_path: Path) -> None:
+    traces = RECORDED / "traces"
+    old, new = sorted(traces.glob("*cap1_rank0*")), sorted(traces.glob("*cap25_rank0*"))
+    result = analyze(tmp_path, "trace", *new, "--before", old[0])
+    assert "before -> after, a step:" in result.stdout
+    assert result.return_value in (0, 1)

@@ -137,6 +137,13 @@ def sweep(**options: Any) -> int:
     help="busbw in GB/s that a sweep measured: the wire of the trace is held against it.",
 )
 @click.option(
+    "--alpha",
+    "alpha_us",
+    type=_POSITIVE,
+    metavar="US",
+    help="Latency that a sweep measured, to tell small collectives from a slow wire.",
+)
+@click.option(
     "--kernel",
     "kernels",
     multiple=True,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,7 @@ def trace(
     paths: tuple[Path, ...],
     before: tuple[Path, ...],
     busbw_gbytes: float | None,
+    alpha_us: float | None,
     kernels: tuple[str, ...],
     processes: int,
     **where: Any,
@@ -94,16 +96,22 @@ def trace(
     from commcheck.trace.offline import analyse_traces
     from commcheck.trace.rungs import Known
 
-    known = Known(busbw_gbytes=busbw_gbytes)
+    known = Known(busbw_gbytes=busbw_gbytes, alpha_us=alpha_us)
 
     def work() -> Analysis:
-        if before:
-            return analyse_change(before, paths, known=known, kernels=kernels, workers=processes)
-        return analyse_traces(paths, known=known, kernels=kernels, workers=processes)
+        with _bar() as watch:
+            if before:
+                return analyse_change(
+                    before, paths, known=known, kernels=kernels, workers=processes, watch=watch
+                )
+            return analyse_traces(
+                paths, known=known, kernels=kernels, workers=processes, watch=watch
+            )
 
     given = {
         "before": ", ".join(map(str, before)),
         "busbw_gbytes": busbw_gbytes,
+        "alpha_us": alpha_us,
         "kernels": ", ".join(kernels),
     }
     return _leave("trace", paths, work, given, **where)
@@ -182,6 +190,21 @@ def bucket(
             "free_gbytes": free_gbytes, "launch_us": launch_us or None,
             "slowdown": slowdown or None}  # fmt: skip
     return _leave("bucket", paths, partial(analyse_bucket, paths, given), told, **where)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar for who sits before a terminal: of bytes read, of all there are."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def hosts_of(inventory: tuple[str, ...]) -> Mapping[str, Host] | None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from commcheck.analysis import Analysis
 from commcheck.trace.compare import compare
+from commcheck.trace.job import job_facts
 from commcheck.trace.limits import Limits
-from commcheck.trace.offline import analysis_of, job_facts
+from commcheck.trace.manyfiles import Watch
+from commcheck.trace.offline import analysis_of
 from commcheck.trace.rungs import Known
 
 
@@ -20,13 +22,14 @@ def analyse_change(
     known: Known,
     kernels: tuple[str, ...] = (),
     workers: int = 0,
+    watch: Watch | None = None,
 ) -> Analysis:
     """The analysis of ``after``, with both steps drawn and the difference told.
 
     Raises ``UsageError`` where one of the two holds no trace.
     """
-    old, _ = job_facts(before, kernels=kernels, workers=workers)
-    new, problems = job_facts(after, kernels=kernels, workers=workers)
+    old, _ = job_facts(before, kernels=kernels, workers=workers, watch=watch)
+    new, problems = job_facts(after, kernels=kernels, workers=workers, watch=watch)
     analysis = analysis_of(new, problems, Limits(), known)
     change = compare(old, new)
     first, *rest = analysis.results

@@ -1,0 +1,109 @@
+"""torch_npu's trace_view.json: a bare list whose rows are told by process and thread names.
+
+Operators stand on the threads "Group N Communication"; the planes beneath them are their parts and
+are not counted. The rows of "Overlap Analysis" are unions already and are used for the times where
+they exist; else computing is the union of the tasks of compute types on "Ascend Hardware".
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from commcheck.trace import names
+from commcheck.trace.chrome import Event, closed, times
+from commcheck.trace.names import Kind
+from commcheck.trace.store import Trace, Transfer
+
+_OPERATOR: Final = re.compile(r"^hcom_(?P<kind>[A-Za-z]+?)_*(?P<ids>[\d_]*)(@(?P<group>.*))?$")
+_COMPUTE: Final = re.compile(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
+_MEMORY: Final = re.compile(r"MEMCPY|MEMSET|SDMA", re.I)
+_STEP: Final = re.compile(r"^ProfilerStep#\d+$")
+_ROWS: Final = {"Computing": Kind.COMPUTE, "Communication": Kind.COMM}
+_IGNORED: Final = frozenset({"CANN", "AscendCL"})
+
+Row = tuple[str, str]
+"""Process and thread of an event, as the file numbers them."""
+
+
+def scan(path: Path, found: Iterator[Event], trace: Trace) -> None:
+    """Read the events into ``trace``: one device, its steps, its operators."""
+    trace.layout = "ascend"
+    processes: dict[str, str] = {}
+    threads: dict[Row, str] = {}
+    held: dict[tuple[Row, str, str], tuple[array[int], array[int]]] = {}
+
+    def named() -> Iterator[Event]:
+        for event in found:
+            if event.get("ph") == "M":
+                args = event.get("args")
+                name = str(args.get("name", "")) if isinstance(args, dict) else ""
+                if event.get("name") == "process_name":
+                    processes[str(event.get("pid"))] = name
+                elif event.get("name") == "thread_name":
+                    threads[(str(event.get("pid")), str(event.get("tid")))] = name
+            else:
+                yield event
+
+    for event in closed(path, named()):
+        row = (str(event.get("pid")), str(event.get("tid")))
+        if processes.get(row[0]) in _IGNORED:
+            continue
+        name = str(event.get("name"))
+        if _STEP.match(name) or event.get("cat") == "user_annotation":
+            trace.annotate(name, *times(path, event), trace.thread(*row))
+        elif "cat" not in event:
+            args = event.get("args")
+            task = str(args.get("Task Type", "")) if isinstance(args, dict) else ""
+            # The processes' names may stand behind their events: what a row is, is settled below.
+            starts, ends = held.setdefault((row, name, task), (array("q"), array("q")))
+            start, end = times(path, event)
+            starts.append(start)
+            ends.append(end)
+    _settle(trace, processes, threads, held)
+
+
+def _settle(
+    trace: Trace,
+    processes: dict[str, str],
+    threads: dict[Row, str],
+    held: dict[tuple[Row, str, str], tuple[array[int], array[int]]],
+) -> None:
+    device = trace.device("npu")
+    united = any(
+        processes.get(row[0]) == "Overlap Analysis" and name in _ROWS for row, name, _ in held
+    )
+    for (row, name, task), (starts, ends) in held.items():
+        process, thread = processes.get(row[0], ""), threads.get(row, row[1])
+        kind, transfer = Kind.OTHER, None
+        if process == "Overlap Analysis":
+            kind = _ROWS.get(name, Kind.OTHER)
+        elif process in ("HCCL", "Communication"):
+            if not thread.startswith("Plane") and (operator := _OPERATOR.match(name)):
+                transfer = _transfer(operator)
+                kind = Kind.OPERATOR if united else Kind.COMM
+        elif process == "Ascend Hardware" and _MEMORY.search(task or name):
+            kind = Kind.MEM
+        elif process == "Ascend Hardware" and _COMPUTE.search(task):
+            kind = Kind.TASK if united else Kind.COMPUTE
+        if kind is Kind.OTHER:
+            continue
+        # Operators carry their number in their name: one code for all of a kind.
+        code = trace.code(kind, transfer.kind if transfer else name, "npu", thread)
+        for start, end in zip(starts, ends, strict=True):
+            index = device.add(start, end, code)
+            if transfer is not None:
+                device.transfers[index] = (transfer, -1)
+
+
+def _transfer(operator: re.Match[str]) -> Transfer:
+    return Transfer(
+        kind=names.collective(operator["kind"]),
+        group=operator["group"] or operator["ids"].partition("_")[0],
+        group_size=0,
+        size_bytes=None,
+        about="",
+    )

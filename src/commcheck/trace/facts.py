@@ -1,0 +1,205 @@
+"""What was measured: one step, one rank, the whole job. Times are integer nanoseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from commcheck.trace.names import bus_factor
+from commcheck.trace.store import Transfer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step on one device.
+
+    With K, C, M the unions over all streams of computing, communication and memory copies in the
+    window: ``compute_ns`` = |K|, ``exposed_ns`` = |C - K|, ``mem_extra_ns`` = |M - (K | C)|, and
+    always window = compute + exposed + mem_extra + idle.
+    """
+
+    name: str
+    start: int
+    end: int
+    host_ns: int | None  # duration of ProfilerStep#k
+    compute_ns: int
+    comm_ns: int
+    mem_ns: int
+    overlapped_ns: int  # |C & K|
+    exposed_ns: int
+    exposed_strict_ns: int  # |C - (K | M)|
+    exposed_judged_ns: int  # exposed without send and receive of pipeline stages
+    bubble_ns: int  # |send and receive - K|
+    longest_blank_ns: int  # the longest single stretch of exposed communication
+    mem_extra_ns: int
+    idle_ns: int
+    host_wait_ns: int | None  # idle of the busiest compute stream that waits for the host's launch
+    kernels: int
+    comm_kernels: int
+    forward_ns: int | None
+    gather_ns: int | None  # all-gather within the forward pass
+    gather_exposed_ns: int | None
+
+    @property
+    def time_ns(self) -> int:
+        """The step time: the length of its window."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """All collectives of one kind, group and rank: count, bytes, time, and counts by size."""
+
+    kind: str
+    group: str
+    group_size: int
+    about: str
+    count: int
+    time_ns: int
+    sized: int  # how many of them told their size
+    sized_ns: int
+    size_bytes: int
+    sizes: Mapping[int, int]
+    small_ns: int  # time in collectives below ``collectives.SMALL_BYTES``
+    tiny_ns: int  # the same below 64 kB
+    tiny_count: int
+
+    @property
+    def algbw_gbytes(self) -> float | None:
+        """Sum of bytes by sum of time, in GB/s; None where no size is told."""
+        return self.size_bytes / self.sized_ns if self.sized_ns and self.sized else None
+
+    @property
+    def busbw_gbytes(self) -> float | None:
+        """algbw times the collective's factor; None where size or group are not told."""
+        if self.algbw_gbytes is None or not self.group_size:
+            return None
+        return self.algbw_gbytes * bus_factor(self.kind, self.group_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One collective on one rank. ``start`` and ``end`` since 1970, or the trace's own zero."""
+
+    step: int
+    transfer: Transfer
+    seq: int
+    stream: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A row of the picture: spans of (start, end, kind, label)."""
+
+    name: str
+    spans: tuple[tuple[int, int, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankFacts:
+    """What one rank's trace says."""
+
+    file: str
+    rank: int | None
+    device: str
+    layout: str
+    host: str
+    world: int | None
+    backend: str
+    library: str
+    framework: str
+    steps: tuple[Step, ...]
+    moved: tuple[Moved, ...]
+    calls: tuple[Call, ...]
+    lanes: tuple[Lane, ...]
+    lanes_of: str  # the step that the lanes show
+    outside: int  # device events of no step
+    unlinked: int  # device events whose launch is not in the trace
+    records: int  # collective calls on the host
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """How a report names it: ``rank 3``, else the file."""
+        return self.file if self.rank is None else f"rank {self.rank}"
+
+    @property
+    def median_ns(self) -> int:
+        """Median step time."""
+        return int(median(step.time_ns for step in self.steps))
+
+    def share(self, of: str) -> float | None:
+        """The median over steps of a field's share of the step time; None where it is not known."""
+        shares = [
+            value / step.time_ns
+            for step in self.steps
+            if (value := getattr(step, of)) is not None and step.time_ns
+        ]
+        return float(median(shares)) if shares else None
+
+    @property
+    def overlap(self) -> float | None:
+        """Overlapped by communication time over all steps; None without communication."""
+        comm = sum(step.comm_ns for step in self.steps)
+        return sum(step.overlapped_ns for step in self.steps) / comm if comm else None
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """How far apart the ranks start the collectives that all of them take part in.
+
+    ``late_ns`` and ``wait_ns`` are by rank: mean start behind the first, and time waited for the
+    last. ``late_step_ns``: the sum of a rank's lateness over a step, median over steps.
+    ``offset_ns``: each rank's clock against the first one's.
+    """
+
+    ranks: tuple[str, ...]
+    collectives: int
+    mean_ns: int
+    most_ns: int
+    step_ns: int  # sum over a step's collectives, median over steps
+    late_ns: tuple[int, ...]
+    late_step_ns: tuple[int, ...]
+    wait_ns: tuple[int, ...]
+    comm_ns: tuple[int, ...]  # time in these collectives, by rank
+    offset_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Bandwidth of one kind and group. Late ranks do not wait, so their time is the wire's."""
+
+    kind: str
+    group: str
+    group_size: int
+    count: int
+    size_bytes: int
+    time_ns: int
+    includes_waiting: bool  # one rank only: nothing tells the wire from the waiting
+
+    @property
+    def busbw_gbytes(self) -> float:
+        """In GB/s."""
+        return self.size_bytes / self.time_ns * bus_factor(self.kind, self.group_size)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """All ranks, and what only several together tell."""
+
+    ranks: tuple[RankFacts, ...]
+    skew: Skew | None
+    wires: tuple[Wire, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def world(self) -> int | None:
+        """How many ranks the job has, as the traces tell; at least as many as there are files."""
+        told = [rank.world for rank in self.ranks if rank.world]
+        told += [move.group_size for rank in self.ranks for move in rank.moved]
+        if len(self.ranks) > 1:
+            told.append(len(self.ranks))
+        return max(told, default=None)

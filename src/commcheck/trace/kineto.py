@@ -1,0 +1,208 @@
+"""The fast way through a Kineto trace: search the text for the few events that count.
+
+Building an object for every event is what makes trace readers slow, and nine of ten events are of
+no use here. One expression finds device events, launches and annotations in a block; equal
+beginnings (category, name, device, stream) are understood once; and numbers are converted all at
+once. An event that the expression does not fit is read as JSON, so speed never costs an event.
+
+Kineto writes ``ph cat name pid tid ts dur args`` in this order in every version known (2019 to
+torch 2.13); ``fits`` looks at the first events of a file and sends any other to ``chrome``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from commcheck.trace.microseconds import nanoseconds
+from commcheck.trace.sink import Key, Row, Sink
+from commcheck.trace.source import HEAD_MOST, Foreign, Keys, cut, tail_keys
+from commcheck.trace.store import DECODER, Record, Trace, Transfer, seq_of, transfer_of
+
+_WANTED: Final = (
+    # ``sink`` knows the exact names; here a category too many does no harm. The commonest first.
+    r"(?:kernel|cuda_runtime|cuda_driver|gpu_mem...|user_annotation|xpu_\w+|privateuse1_\w+"
+    r"|mtia_runtime|Kernel|Mem...|Runtime|concurrent_kernel)"
+)
+_EVENT: Final = (
+    rf'(?:({_WANTED}",\s*"name":\s*"[^"\\]*",\s*"pid":\s*\d+,\s*"tid":\s*\d+),\s*'
+    r'"ts":\s*([1-4]?\d{1,15}\.\d{3}),\s*"dur":\s*(\d{1,12}\.\d{3})\b(?:[^}]*"correlation":\s*(\d+))?'
+    # An event that counts and does not fit must be found all the same.
+    rf'|{_WANTED}")'
+)
+_BEGINNING: Final = re.compile(
+    rb'(\w+)",\s*"name":\s*"([^"]*)",\s*"pid":\s*(\d+),\s*"tid":\s*(\d+)'
+)
+_LOOSE: Final = re.compile(
+    # Older Kineto does not escape quotes in names; such a file is no JSON, but can be read.
+    r'(\w+)",\s*"name":\s*"(.*?)",\s*"pid":\s*(\d+),\s*"tid":\s*"?([^",]*)"?,\s*'
+    r'"ts":\s*"?([\d.]+)"?\s*,\s*"dur":\s*"?([\d.]+)"?(?:[^}]*"correlation":\s*(\d+))?',
+    re.DOTALL,
+)
+_X: Final = re.compile(rb'"ph":\s*"X"')
+_ORDER: Final = re.compile(rb'"ph":\s*"X",\s*("cat":\s*")\w+",\s*"name":\s*"')
+_NESTED: Final = re.compile(rb'"ph":\s*"[BE]"')
+_COLLECTIVE: Final = b'"Collective name"'
+_CALL: Final = b'"record_param_comms"'
+_MOVED: Final = re.compile(rb'"Collective name":[^}]*?"Process Group Ranks":\s*"[^"]*"')
+_CORRELATION: Final = re.compile(rb'"correlation":\s*(\d+)')
+_SEQ: Final = re.compile(rb'"Seq":\s*(\d+)')
+_TIMES: Final = re.compile(rb'"ts":\s*([\d.]+)\s*,\s*"dur":\s*([\d.]+)')
+_TAIL: Final = 1 << 18
+
+
+def token_of(head: bytes) -> bytes | None:
+    """The text that begins a category, where the first events are laid out as Kineto does it.
+
+    None where they are not, or where they are begin and end events.
+    """
+    whole = head[: head.rfind(b'"ph"')]
+    found = _ORDER.findall(whole)
+    if not found or _NESTED.search(head) or len(set(found)) > 1:
+        return None
+    return found[0] if len(found) == len(_X.findall(whole)) else None
+
+
+def scan(path: Path, first: bytes, stream: Iterator[bytes], token: bytes, trace: Trace) -> Keys:
+    """Read all events into ``trace``. Returns the keys that stand behind the events.
+
+    ``token`` is the text that begins a category. Raises ``Foreign`` for an event that is neither
+    in Kineto's layout nor JSON, and for a file that is cut.
+    """
+    reader = _Scanner(path, token, trace)
+    carry = tail = b""
+    for block in chain((first,), stream):
+        tail = (tail + block)[-_TAIL:]
+        text = carry + block
+        edge = text.rfind(token)
+        if edge > 0:
+            reader.read(text, edge)
+            text = text[edge:]
+        elif len(text) > 16 * HEAD_MOST:
+            raise Foreign(str(path), f"has no event in {len(text):,} bytes, and is broken there")
+        carry = text
+    keys = tail_keys(tail)
+    if keys is None:
+        raise Foreign(str(path), cut(path.stat().st_size))
+    reader.read(carry, len(carry))
+    return keys
+
+
+class _Scanner:
+    """Finds the events of whole blocks and feeds them to a ``Sink``."""
+
+    def __init__(self, path: Path, token: bytes, trace: Trace) -> None:
+        self._path = path
+        self._token = token
+        self._trace = trace
+        self._sink = Sink(trace, _key)
+        self._events = re.compile(re.escape(token) + _EVENT.encode())
+        self._moves: dict[bytes, Transfer | None] = {}
+
+    def read(self, text: bytes, edge: int) -> None:
+        """All events that begin before ``edge``; the last of them must end in ``text``."""
+        moved: dict[bytes, tuple[Transfer, int]] = {}
+        at = -1
+        while (at := text.find(_COLLECTIVE, at + 1, edge)) >= 0:
+            self._collective(text, at, moved)
+        if self._sink.feed(self._events.findall(text, 0, edge), moved):
+            for found in self._events.finditer(text, 0, edge):
+                if found[1] is None:
+                    self._odd(text, found.start() + len(self._token), moved)
+
+    def _odd(self, text: bytes, at: int, moved: dict[bytes, tuple[Transfer, int]]) -> None:
+        """An event that does not fit, from the text behind its category's opening quote."""
+        end = text.find(self._token, at)
+        piece = text[at : end if end >= 0 else len(text)].decode("utf-8", "replace")
+        try:
+            event, _ = DECODER.raw_decode('{"cat": "' + piece)
+        except ValueError:
+            loose = _LOOSE.match(piece)
+            if loose is None:
+                what = f"has an event that is no JSON: {piece[:60]!r}"
+                raise Foreign(str(self._path), what) from None
+            event = dict(
+                zip(("cat", "name", "pid", "tid", "ts", "dur"), loose.groups(), strict=False)
+            )
+            event["args"] = {} if loose[7] is None else {"correlation": loose[7]}
+        if "dur" not in event:
+            return
+        try:
+            row = row_of(event, self._sink)
+        except ValueError as error:
+            raise Foreign(str(self._path), f"has an event without a time: {error}") from None
+        self._sink.feed([row], moved)
+
+    def _collective(self, text: bytes, at: int, moved: dict[bytes, tuple[Transfer, int]]) -> None:
+        """The collective whose arguments stand at ``at``: by correlation, or as a record."""
+        begin = max(0, text.rfind(self._token, 0, at))
+        event = text[begin : text.find(b"}", at) + 1]
+        try:
+            if not self._plain_collective(event, moved):
+                read, _ = DECODER.raw_decode("{" + event.decode("utf-8", "replace") + "}")
+                take_collective(read, self._trace, moved)
+        except ValueError:
+            return  # a name with a bare quote, or damage: it counts for time, not for bytes
+
+    def _plain_collective(self, event: bytes, moved: dict[bytes, tuple[Transfer, int]]) -> bool:
+        """The same without reading all of it; equal arguments are understood once."""
+        found, times = _MOVED.search(event), _TIMES.search(event)
+        correlation, seq = _CORRELATION.search(event), _SEQ.search(event)
+        if found is None or times is None or (correlation is None and _CALL not in event):
+            return False
+        if found[0] not in self._moves:
+            self._moves[found[0]] = transfer_of(json.loads(b"{" + found[0] + b"}"))
+        transfer = self._moves[found[0]]
+        number = int(seq[1]) if seq else -1
+        if transfer is None:
+            return True
+        if correlation is not None:
+            moved[correlation[1]] = (transfer, number)
+            return True
+        start = nanoseconds(times[1].decode())
+        end = start + nanoseconds(times[2].decode())
+        self._trace.records.append(Record(start, end, transfer, number))
+        return True
+
+
+def _key(beginning: bytes) -> Key:
+    found = _BEGINNING.match(beginning)
+    if found is None:
+        raise ValueError(f"no beginning of an event: {beginning!r}")
+    category, name, pid, tid = (each.decode("utf-8", "replace") for each in found.groups())
+    return category, name, pid, tid
+
+
+def take_collective(
+    event: dict[str, Any], trace: Trace, moved: dict[bytes, tuple[Transfer, int]]
+) -> None:
+    """Keep the collective of an event: of a host call as a record, else by its correlation."""
+    args = event.get("args")
+    if not isinstance(args, dict):
+        return
+    transfer = transfer_of(args)
+    if transfer is None:
+        return
+    if event.get("name") == "record_param_comms":
+        start = nanoseconds(str(event.get("ts")))
+        end = start + nanoseconds(str(event.get("dur", 0)))
+        trace.records.append(Record(start, end, transfer, seq_of(args)))
+    elif "correlation" in args:
+        moved[str(args["correlation"]).encode()] = (transfer, seq_of(args))
+
+
+def row_of(event: dict[str, Any], sink: Sink) -> Row:
+    """The row of one event that was read as JSON. Raises ``ValueError`` for times that are none."""
+    category, name, pid, tid = (str(event.get(each, "")) for each in ("cat", "name", "pid", "tid"))
+    args = event.get("args")
+    correlation = args.get("correlation") if isinstance(args, dict) else None
+    return (
+        sink.beginning((category, name, pid, tid)),
+        b"%d" % nanoseconds(str(event.get("ts"))),
+        b"%d" % nanoseconds(str(event.get("dur"))),
+        b"" if correlation is None else str(correlation).encode(),
+    )

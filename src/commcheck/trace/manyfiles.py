@@ -1,0 +1,104 @@
+"""Several files read at once: one process a core, one counter of bytes for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import cpu_count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from commcheck.trace import steptable
+from commcheck.trace.facts import RankFacts
+from commcheck.trace.read import read
+from commcheck.trace.source import Foreign
+from commcheck.trace.steps import measure
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import Synchronized
+
+_WORTH_PROCESSES: Final = 32 << 20
+"""Bytes on disk from which starting processes costs less than it saves."""
+
+Watch = Callable[[int, int], None]
+"""Called with bytes read so far and bytes in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One file as it was read: facts, the busiest device first, or why there are none."""
+
+    path: Path
+    ranks: tuple[RankFacts, ...] = ()
+    problem: str = ""
+
+
+def _read_one(path: Path, kernels: tuple[str, ...], progress: Callable[[int], None]) -> Read:
+    try:
+        if path.name in steptable.NAMES:
+            return Read(path, steptable.read(path))
+        ranks = measure(read(path, progress, kernels))
+    except Foreign as error:
+        return Read(path, problem=str(error))
+    if not ranks:
+        return Read(
+            path, problem=str(Foreign(str(path), "holds no device event and no collective"))
+        )
+    return Read(path, ranks)
+
+
+def read_all(
+    paths: Sequence[Path], kernels: tuple[str, ...], workers: int, watch: Watch | None
+) -> list[Read]:
+    """Every file, in the order given. ``workers``: processes, 0 for one a core if worth it."""
+    total = sum(path.stat().st_size for path in paths)
+    count = min(len(paths), workers or cpu_count() or 1)
+    if count > 1 and (workers or total >= _WORTH_PROCESSES):
+        return _read_apart(paths, kernels, count, total, watch)
+    seen = 0
+
+    def progress(more: int) -> None:
+        nonlocal seen
+        seen += more
+        if watch is not None:
+            watch(seen, total)
+
+    return [_read_one(path, kernels, progress) for path in paths]
+
+
+_counter: Synchronized[int] | None = None
+
+
+def _share(counter: Synchronized[int]) -> None:
+    """In a worker process: where it counts the bytes it has read."""
+    global _counter
+    _counter = counter
+
+
+def _count(more: int) -> None:
+    if _counter is not None:
+        with _counter.get_lock():
+            _counter.value += more
+
+
+def _read_in_worker(path: Path, kernels: tuple[str, ...]) -> Read:
+    return _read_one(path, kernels, _count)
+
+
+def _read_apart(
+    paths: Sequence[Path], kernels: tuple[str, ...], workers: int, total: int, watch: Watch | None
+) -> list[Read]:
+    # Imported here: one file, the common case, needs no processes and should not wait for them.
+    from concurrent.futures import ProcessPoolExecutor, wait
+    from multiprocessing import get_context
+
+    context = get_context("spawn")
+    counter = context.Value("q", 0)
+    with ProcessPoolExecutor(workers, context, _share, (counter,)) as pool:
+        futures = [pool.submit(_read_in_worker, path, kernels) for path in paths]
+        left = set(futures)
+        while left:
+            _, left = wait(left, timeout=0.2)
+            if watch is not None:
+                watch(counter.value, total)
+        return [future.result() for future in futures]

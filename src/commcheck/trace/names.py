@@ -1,0 +1,119 @@
+"""What the names in a trace mean: communication kernels, collectives, data types, frameworks.
+
+Sources: torch.profiler (Kineto) ActivityType, NCCL device kernel names of 2.7 to 2.28, PyTorch
+ParamCommsUtils, torch_npu profiler, and traces of the frameworks themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import Final
+
+
+class Kind(IntEnum):
+    """What a device is doing during an event."""
+
+    COMPUTE = 0
+    COMM = 1
+    MEM = 2
+    OPERATOR = 3  # a collective whose time other rows already hold: counted, not timed
+    TASK = 4  # the same of computing
+    OTHER = 5
+
+
+COMM_KERNELS: Final = (
+    "nccl",  # and ncclSymk, ncclKernel_, ncclDevKernel_
+    "rccl",
+    "hccl",
+    "hcom_",
+    "msccl",
+    "deep_ep::",
+    "nvshmem",
+    r"(one|two)_?shot_all_?reduce",
+    r"all_?reduce_(one|two)_?shot",
+    "cross_device_reduce",
+    "multimem_",
+)
+"""Patterns of communication kernels, without regard to case. Options add to them."""
+
+_KINDS: Final = (
+    # The order matters: "reduce" is part of most of the others.
+    (re.compile(r"all_?reduce|cross_device_reduce", re.I), "allreduce"),
+    (re.compile(r"reduce_?scatter", re.I), "reduce_scatter"),
+    (re.compile(r"all_?gather", re.I), "allgather"),
+    (re.compile(r"all_?to_?all", re.I), "alltoall"),
+    (re.compile(r"batch_?send_?recv|send_?recv", re.I), "sendrecv"),
+    (re.compile(r"broadcast|boardcast", re.I), "broadcast"),
+    (re.compile(r"send", re.I), "send"),
+    (re.compile(r"recv|receive", re.I), "recv"),
+    (re.compile(r"gather", re.I), "gather"),
+    (re.compile(r"(?<!reduce_)scatter", re.I), "scatter"),
+    (re.compile(r"barrier", re.I), "barrier"),
+    (re.compile(r"reduce", re.I), "reduce"),
+)
+
+POINT_TO_POINT: Final = frozenset({"send", "recv", "sendrecv"})
+"""Waiting for a pipeline neighbour, not bandwidth."""
+
+NO_TRANSFER: Final = frozenset({"wait", "init", "end"})
+"""Collective names of record_param_comms that move nothing."""
+
+DTYPE_BYTES: Final = {
+    "float": 4, "fp32": 4, "half": 2, "fp16": 2, "bfloat16": 2, "bfp16": 2, "bf16": 2,
+    "double": 8, "fp64": 8, "int": 4, "int32": 4, "uint32": 4, "long": 8, "int64": 8, "uint64": 8,
+    "short": 2, "int16": 2, "uint16": 2, "byte": 1, "char": 1, "int8": 1, "uint8": 1, "bool": 1,
+    "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1,
+    "complexfloat": 8, "complexdouble": 16,
+}  # fmt: skip
+"""Bytes of one element, by the lower-case name in a trace."""
+
+FRAMEWORKS: Final = (
+    ("ZeRO-3", re.compile(r"PartitionedParameterCoordinator|Parameter all-gather wait")),
+    ("DeepSpeed", re.compile(r"^DeepSpeed|allreduce_gradients|_zero_optimizer")),
+    ("FSDP2", re.compile(r"^FSDP::")),
+    ("FSDP", re.compile(r"^FullyShardedDataParallel\.")),
+    ("DDP", re.compile(r"^DistributedDataParallel\.forward")),
+)
+"""Annotations that only one framework writes, the more telling first. Megatron writes none."""
+
+FORWARD: Final = re.compile(
+    r"^(forward|fwd)$|^(DistributedDataParallel|FullyShardedDataParallel|DeepSpeedEngine)\.forward$"
+)
+"""Host annotations that span the forward pass."""
+
+STEP: Final = re.compile(r"^ProfilerStep#(\d+)$")
+CPU_COMM: Final = re.compile(r"^(gloo|mpi|ucc):")
+"""Annotations that are themselves the communication: without a device the host does it."""
+
+LAUNCH: Final = re.compile(r"launch|memcpy|memset", re.I)
+"""Host calls that start device work; cudaGraphLaunch starts many with one correlation."""
+
+
+def comm_pattern(extra: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """One pattern of all communication kernels. Raises ``re.error`` for a wrong extra one."""
+    return re.compile("|".join((*COMM_KERNELS, *extra)), re.I)
+
+
+def collective(name: str) -> str:
+    """The collective that a kernel, operator or record names; ``other`` where it tells none."""
+    return next((kind for pattern, kind in _KINDS if pattern.search(name)), "other")
+
+
+def bus_factor(kind: str, size: int) -> float:
+    """busbw / algbw for a group of ``size`` ranks (nccl-tests doc/PERFORMANCE.md)."""
+    if size < 1:
+        return 1.0
+    if kind == "allreduce":
+        return 2 * (size - 1) / size
+    if kind in ("allgather", "reduce_scatter", "alltoall"):
+        return (size - 1) / size
+    return 1.0
+
+
+def framework(annotations: set[str]) -> str:
+    """The framework that the annotations give away, or "" where none does."""
+    for name, pattern in FRAMEWORKS:
+        if any(pattern.search(each) for each in annotations):
+            return name
+    return ""

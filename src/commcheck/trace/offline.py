@@ -1,0 +1,115 @@
+"""Traces on disk to an analysis: files are found, read in several processes, judged, summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Final
+
+from commcheck.analysis import Analysis
+from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
+from commcheck.report.record import PlannedCheck
+from commcheck.trace import causes
+from commcheck.trace.facts import JobFacts
+from commcheck.trace.job import job_facts
+from commcheck.trace.ladder import judge, silent_ranks
+from commcheck.trace.lanes import figure
+from commcheck.trace.limits import Limits
+from commcheck.trace.manyfiles import Watch
+from commcheck.trace.plain import facts_json
+from commcheck.trace.rungs import Known
+from commcheck.trace.screen import screen
+
+JOB: Final = "@job"
+
+
+def analyse_traces(
+    paths: Sequence[Path],
+    *,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    known: Known = Known(),  # noqa: B008 - frozen
+    kernels: tuple[str, ...] = (),
+    workers: int = 0,
+    watch: Watch | None = None,
+) -> Analysis:
+    """Analyse the traces of one job: one file a rank, files or folders.
+
+    ``kernels``: patterns of communication kernels beyond the known ones. ``workers``: processes,
+    0 for one a core. Raises ``UsageError``, one line a file, where nothing can be read.
+    """
+    return analysis_of(
+        *job_facts(paths, kernels=kernels, workers=workers, watch=watch), limits, known
+    )
+
+
+def analysis_of(
+    job: JobFacts, problems: Mapping[str, str], limits: Limits, known: Known
+) -> Analysis:
+    """The analysis of facts: verdicts on the job, and an error for each file that says nothing."""
+    verdicts = pictured(job, judge(job, limits, known))
+    results = [_result(JOB, verdicts, _bounds(limits))]
+    for rank in silent_ranks(job):
+        reason = f"{rank.file}: not one communication kernel, though other ranks have some"
+        results.append(_result(rank.name, (_error("NoCommunication", reason),), ()))
+    for name, problem in problems.items():
+        results.append(_result(name, (_error("ParseError", problem),), ()))
+    return Analysis(
+        checks=(PlannedCheck(causes.CHECK_ID, causes.TITLE),),
+        results=tuple(results),
+        notes=_notes(job, known),
+        screen=screen(job, verdicts),
+        facts=facts_json(job),
+    )
+
+
+def pictured(job: JobFacts, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    """The verdicts with the lanes of the most exposed rank, where there are any."""
+    worst = max(job.ranks, key=lambda rank: (bool(rank.lanes), rank.share("exposed_ns") or 0.0))
+    if not worst.lanes:
+        return verdicts
+    return (replace(verdicts[0], figures=(figure(worst),)), *verdicts[1:])
+
+
+def _result(host: str, verdicts: Iterable[Verdict], bounds: tuple[Bound, ...]) -> Result:
+    findings = tuple(
+        Finding(check=causes.CHECK_ID, host=host, subject="", verdict=verdict, bounds=bounds)
+        for verdict in verdicts
+    )
+    return Result(check=causes.CHECK_ID, host=host, findings=findings)
+
+
+def _error(error: str, reason: str) -> Verdict:
+    return Verdict(status=Status.ERROR, kind=Kind.CHECK, error=error, reason=reason)
+
+
+def _bounds(limits: Limits) -> tuple[Bound, ...]:
+    bounds = []
+    for each in fields(Limits):
+        value = getattr(limits, each.name)
+        source = each.metadata["source"]
+        origin = f"default ({source})" if value == each.default else "the command line"
+        bounds.append(Bound(each.name, value, origin, each.metadata["unit"]))
+    return tuple(bounds)
+
+
+def _notes(job: JobFacts, known: Known) -> tuple[str, ...]:
+    notes = [*job.notes]
+    by_note: dict[str, list[str]] = {}
+    for rank in job.ranks:
+        for note in rank.notes:
+            by_note.setdefault(note, []).append(rank.name)
+    notes += [
+        f"{', '.join(names[:4])}{' and more' if len(names) > 4 else ''}: {note}"
+        for note, names in by_note.items()
+    ]
+    if len(job.ranks) == 1 and (job.world or 0) > 1:
+        notes.append(
+            f"one of {job.world} ranks: late ranks cannot be told from a slow wire; give the "
+            "traces of all ranks"
+        )
+    if known.busbw_gbytes is None and job.wires:
+        notes.append(
+            "the bandwidth of the wire is not judged: give the busbw that a sweep measured"
+        )
+    return tuple(notes)

@@ -1,0 +1,99 @@
+"""One screen: where the step's time goes, what is wrong, how sure that is, what to set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from commcheck.model import Status, Verdict
+from commcheck.trace.causes import framework_of
+from commcheck.trace.facts import JobFacts, RankFacts
+
+_LINES_MOST = 3
+
+
+def screen(job: JobFacts, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Lines for a terminal of 100 columns."""
+    worst = max(job.ranks, key=lambda rank: rank.share("exposed_judged_ns") or 0.0)
+    return (
+        _headline(job),
+        *_times(worst, len(job.ranks) > 1),
+        *_collectives(job, worst),
+        *(line for verdict in verdicts[:_LINES_MOST] for line in _finding(verdict)),
+    )
+
+
+def _headline(job: JobFacts) -> str:
+    steps = max(len(rank.steps) for rank in job.ranks)
+    step_ns = median(rank.median_ns for rank in job.ranks)
+    first = job.ranks[0]
+    about = ", ".join(
+        each
+        for each in (
+            first.framework,
+            first.backend,
+            f"NCCL {first.library}" if first.library else "",
+        )
+        if each
+    )
+    of = f" of {job.world}" if job.world and job.world != len(job.ranks) else ""
+    ranks = "rank" if len(job.ranks) == 1 and not of else "ranks"
+    return (
+        f"{len(job.ranks)}{of} {ranks}, {steps} step{'s' * (steps != 1)}, median step "
+        f"{step_ns / 1e6:.2f} ms" + (f" ({about})" if about else "")
+    )
+
+
+def _times(rank: RankFacts, is_one_of_many: bool) -> list[str]:
+    whole = rank.median_ns
+
+    def row(name: str, field: str, more: str = "") -> str:
+        share = rank.share(field) or 0.0
+        return f"  {name:16}{share * whole / 1e6:10.2f} ms {100 * share:5.1f} %{more}"
+
+    blank = max(step.longest_blank_ns for step in rank.steps)
+    overlap = "" if rank.overlap is None else f"   {100 * rank.overlap:.0f} % of it overlaps"
+    longest = f"   longest {blank / 1e6:.2f} ms" if blank else ""
+    whose = [f"  {rank.name}, the most exposed:"] if is_one_of_many else []
+    rows = [
+        *whose,
+        row("computing", "compute_ns"),
+        row("communication", "comm_ns", overlap),
+        row("  exposed", "exposed_ns", longest),
+        row("idle", "idle_ns"),
+    ]
+    if rank.share("host_wait_ns"):
+        rows.append(row("  host launches", "host_wait_ns", "   waited for, also under others"))
+    if rank.share("bubble_ns"):
+        rows.append(row("  pipeline", "bubble_ns", "   send and receive"))
+    return rows
+
+
+def _collectives(job: JobFacts, rank: RankFacts) -> list[str]:
+    lines = []
+    wires = {(wire.kind, wire.group, wire.group_size): wire for wire in job.wires}
+    for move in rank.moved[:_LINES_MOST]:
+        per_step = move.count / len(rank.steps)
+        text = f"  {move.kind:16}{per_step:10.1f} a step"
+        if move.sized:
+            text += f", {move.size_bytes / move.sized / 1e6:.3g} MB each"
+        wire = wires.get((move.kind, move.group, move.group_size))
+        if wire is not None:
+            waiting = ", waiting included" if wire.includes_waiting else ""
+            text += f", {wire.busbw_gbytes:.1f} GB/s busbw{waiting}"
+        if move.group_size:
+            text += f", {move.group_size} ranks"
+        lines.append(text)
+    return lines
+
+
+def _finding(verdict: Verdict) -> list[str]:
+    if verdict.cause is None:
+        return [f"{verdict.status.value}: {verdict.reason}"]
+    sure = verdict.measured.get("sure", "")
+    what = {Status.FAIL: "wrong", Status.WARN: "worth a look"}.get(verdict.status, "said")
+    lines = [f"{what}: {verdict.cause.title.en} ({sure})"]
+    for remedy in verdict.remedies[:_LINES_MOST]:
+        whose = framework_of(remedy)
+        lines.append(f"  set: {f'{whose}: ' if whose else ''}{remedy.command}")
+    return lines

@@ -1,0 +1,127 @@
+"""The bytes of a trace, block by block, plain or gzip; and what a broken file is called.
+
+Every complaint is one line: the file, what is wrong, what was expected.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from commcheck.errors import UsageError
+from commcheck.trace.store import DECODER, Progress
+
+BLOCK: Final = 1 << 18
+"""Bytes searched at once: a block, its copy and what is found stay in the second-level cache."""
+
+HEAD_MOST: Final = 4 << 20
+"""A trace's keys before its events are a few kB; 4 MiB without events is something else."""
+
+EXPECTED: Final = (
+    "expected a trace of torch.profiler (an object with traceEvents) or of torch_npu "
+    "(trace_view.json, a list of events)"
+)
+
+_EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+_GZIP: Final = b"\x1f\x8b"
+
+
+_OPEN: Final = '{"traceEvents": []'
+
+Keys = dict[str, object]
+"""What stands beside the events of a trace."""
+
+
+class Foreign(UsageError):
+    """The file is no trace, or not a whole one."""
+
+    def __init__(self, file: str, what: str) -> None:
+        super().__init__(f"{file}: error: {what} [trace]")
+
+
+def blocks(path: Path, progress: Progress, size: int = BLOCK) -> Iterator[bytes]:
+    """The file's text in blocks of about ``size`` bytes. ``progress`` counts bytes on disk.
+
+    Raises ``Foreign`` for an empty file, for a gzip stream that is cut or damaged, and where the
+    file cannot be read.
+    """
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            stream = gzip.GzipFile(fileobj=raw) if packed else raw
+            seen = at = 0
+            while block := stream.read(size):
+                seen += len(block)
+                now = raw.tell()
+                progress(now - at)
+                at = now
+                yield block
+    except EOFError:
+        raise Foreign(str(path), cut(seen)) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise Foreign(str(path), f"the gzip stream is damaged: {error}") from None
+    except OSError as error:
+        raise Foreign(str(path), f"cannot be read: {error.strerror or error}") from None
+    if not seen:
+        raise Foreign(str(path), f"is empty; {EXPECTED}")
+
+
+def cut(at: int) -> str:
+    """What is said of a trace that stops in the middle."""
+    return (
+        f"is cut off after {at:,} bytes of text: the profiler was interrupted while it wrote. "
+        "Device events stand last in a trace, so what is missing cannot be told: "
+        "expected a whole file, profile again"
+    )
+
+
+def split_head(path: Path, stream: Iterator[bytes]) -> tuple[Keys | None, bytes]:
+    """The keys before the events, and the first bytes of the events.
+
+    The keys are None where the file is a bare list of events. Raises ``Foreign`` where it is
+    neither.
+    """
+    text = b""
+    for block in stream:
+        text += block
+        start = text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        if start == b"[":
+            return None, text[text.index(b"[") + 1 :]
+        if start not in (b"{", b""):
+            raise Foreign(str(path), f"is no JSON object or list; {EXPECTED}")
+        found = _EVENTS.search(text)
+        if found:
+            head = text[: found.start()] + b'"traceEvents": []}'
+            try:
+                keys = json.loads(head.decode("utf-8-sig", "replace"))
+            except ValueError as error:
+                raise Foreign(
+                    str(path), f"is no JSON before its events ({error}); {EXPECTED}"
+                ) from None
+            return keys, text[found.end() :]
+        if len(text) > HEAD_MOST:
+            break
+    raise Foreign(str(path), f"has no traceEvents; {EXPECTED}")
+
+
+def tail_keys(tail: bytes) -> Keys | None:
+    """The keys after the events, from a file's last bytes; None where the file is cut."""
+    text = tail.decode("utf-8", "replace").rstrip()
+    at = len(text)
+    while (at := text.rfind("]", 0, at)) >= 0:
+        # Lists in the tail's own keys end in "]" too: the right one leaves sound JSON behind it.
+        if text[:at].rstrip()[-1:] not in ("}", "[", ""):
+            continue
+        try:
+            keys, end = DECODER.raw_decode(_OPEN + text[at + 1 :])
+        except ValueError:
+            continue
+        if not text[at + 1 + end - len(_OPEN) :].strip():
+            return dict(keys)
+    return None

@@ -1,0 +1,207 @@
+"""The ladder: each cause found where it is, and nothing where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commcheck.model import Cause, Kind, Status
+from commcheck.trace import causes
+from commcheck.trace.facts import JobFacts, RankFacts, Step
+from commcheck.trace.ladder import judge, silent_ranks
+from commcheck.trace.limits import Limits
+from commcheck.trace.ranks import job_of
+from commcheck.trace.rungs import Known
+from tests.trace.expected import facts_of, made
+from tests.trace.make_trace import DEMO
+
+FOUND = {
+    "good_overlap": (Status.PASS, None, ""),
+    "serial": (Status.WARN, causes.NOT_OVERLAPPED, "only 0 % of it overlaps"),
+    "small_buckets": (Status.FAIL, causes.SMALL_COLLECTIVES, "60 collectives a step"),
+    "zero3_gather_bound": (Status.FAIL, causes.GATHER_BOUND, "64 % of the forward pass"),
+    "straggler": (Status.FAIL, causes.STRAGGLER, "rank 2 starts its collectives 3.06 ms late"),
+    "launch_bound": (Status.FAIL, causes.LAUNCH_BOUND, "for 41 % of the step"),
+}
+
+
+@pytest.mark.parametrize("options", DEMO, ids=lambda each: each["name"])
+def test_each_demonstration_has_its_one_cause(tmp_path: Path, options: dict[str, Any]) -> None:
+    paths, _ = made(tmp_path, **{key: value for key, value in options.items() if key != "verdict"})
+    job = job_of([facts_of(path) for path in paths])
+    (verdict,) = judge(job, Limits(), Known())
+    status, cause, words = FOUND[options["name"]]
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert words in verdict.reason
+    assert bool(verdict.remedies) is (cause is not None)
+
+
+def step(**share: float) -> Step:
+    """A step of 100 ms; arguments are percents of it, by the beginning of the field's name."""
+    ns = {name: int(value * 1_000_000) for name, value in share.items()}
+    comm, exposed = ns.get("comm", 0), ns.get("exposed", 0)
+    bubble = ns.get("bubble", 0)
+    compute = ns.get("compute", 100_000_000 - exposed)
+    return Step(
+        name="ProfilerStep#1",
+        start=0,
+        end=100_000_000,
+        host_ns=100_000_000,
+        compute_ns=compute,
+        comm_ns=comm,
+        mem_ns=0,
+        overlapped_ns=comm - exposed,
+        exposed_ns=exposed,
+        exposed_strict_ns=exposed,
+        exposed_judged_ns=exposed - bubble,
+        bubble_ns=bubble,
+        longest_blank_ns=exposed,
+        mem_extra_ns=0,
+        idle_ns=100_000_000 - compute - exposed,
+        host_wait_ns=ns.get("host", 0),
+        kernels=10,
+        comm_kernels=1 if comm else 0,
+        forward_ns=None,
+        gather_ns=None,
+        gather_exposed_ns=None,
+    )
+
+
+def job(
+    tmp_path: Path, *, about: str = "default_pg", framework: str = "", **share: float
+) -> JobFacts:
+    paths, _ = made(tmp_path, ranks=1, world=8, layers=2, kernels=2, steps=2)
+    facts = facts_of(paths[0])
+    moved = tuple(replace(move, about=about) for move in facts.moved)
+    return job_of([replace(facts, steps=(step(**share),), moved=moved, framework=framework)])
+
+
+CASES: dict[str, tuple[dict[str, Any], Known, list[tuple[Status, Cause | None]]]] = {
+    "healthy": ({"comm": 40, "exposed": 10}, Known(), [(Status.PASS, None)]),
+    "at the limit": ({"comm": 40, "exposed": 15}, Known(), [(Status.PASS, None)]),
+    "warns": ({"comm": 40, "exposed": 16}, Known(), [(Status.WARN, causes.EXPOSED)]),
+    "fails": ({"comm": 80, "exposed": 31}, Known(), [(Status.FAIL, causes.EXPOSED)]),
+    "serial": ({"comm": 40, "exposed": 35}, Known(), [(Status.FAIL, causes.NOT_OVERLAPPED)]),
+    "launches first": (
+        {"comm": 40, "exposed": 35, "host": 40},
+        Known(),
+        [(Status.FAIL, causes.LAUNCH_BOUND)],
+    ),
+    "launches as well": (
+        {"comm": 40, "exposed": 35, "host": 20},
+        Known(),
+        [(Status.WARN, causes.LAUNCH_BOUND), (Status.FAIL, causes.NOT_OVERLAPPED)],
+    ),
+    "a bubble is no bandwidth": (
+        {"comm": 60, "exposed": 50, "bubble": 40},
+        Known(),
+        [(Status.WARN, causes.PIPELINE_BUBBLE)],
+    ),
+    "tensor parallel": (
+        {"comm": 40, "exposed": 35, "about": "TENSOR_MODEL_PARALLEL_GROUP"},
+        Known(),
+        [(Status.WARN, causes.TENSOR_PARALLEL)],
+    ),
+    "data parallel is not tensor parallel": (
+        {"comm": 40, "exposed": 35, "about": "DATA_PARALLEL_GROUP_WITH_CP"},
+        Known(),
+        [(Status.FAIL, causes.NOT_OVERLAPPED)],
+    ),
+    "a slow wire": (
+        {"comm": 80, "exposed": 20},
+        Known(busbw_gbytes=380.0),
+        [(Status.WARN, causes.SLOW_WIRE)],
+    ),
+    "a wire as measured": (
+        {"comm": 80, "exposed": 20},
+        Known(busbw_gbytes=42.0),
+        [(Status.WARN, causes.EXPOSED)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rungs(tmp_path: Path, case: str) -> None:
+    share, known, want = CASES[case]
+    verdicts = judge(job(tmp_path, **share), Limits(), known)
+    assert [(verdict.status, verdict.cause) for verdict in verdicts] == want
+
+
+def test_limits_are_options(tmp_path: Path) -> None:
+    facts = job(tmp_path, comm=40, exposed=10)
+    (verdict,) = judge(facts, Limits(exposed_warn=0.05), Known())
+    assert verdict.cause is causes.EXPOSED
+
+
+def test_alpha_that_is_given_makes_it_certain(tmp_path: Path) -> None:
+    paths, _ = made(
+        tmp_path, bucket_mb=0.4, layer_mb=0.4, layers=60, kernels=2, kernel_us=20, alpha_us=150
+    )
+    facts = job_of([facts_of(path) for path in paths])
+    (guessed,) = judge(facts, Limits(), Known())
+    (known,) = judge(facts, Limits(), Known(alpha_us=150.0))
+    (wide,) = judge(facts, Limits(), Known(alpha_us=5.0))
+    assert guessed.measured["sure"] == "likely"
+    assert "against it" in guessed.reason
+    assert (known.cause, known.measured["sure"]) == (causes.SMALL_COLLECTIVES, "certain")
+    assert wide.cause is causes.NOT_OVERLAPPED
+
+
+def test_remedies_are_those_of_the_framework(tmp_path: Path) -> None:
+    (verdict,) = judge(job(tmp_path, comm=40, exposed=35, framework="DDP"), Limits(), Known())
+    assert verdict.remedies == (causes.DDP_BUCKETS, causes.DDP_VIEW)
+    (verdict,) = judge(job(tmp_path, comm=40, exposed=35), Limits(), Known())
+    assert verdict.remedies == causes.NOT_OVERLAPPED.remedies
+    assert all(
+        causes.remedies_for(cause, each)
+        for cause in (causes.NOT_OVERLAPPED, causes.EXPOSED)
+        for each in ("FSDP", "DDP")
+    )
+
+
+def quiet(rank: RankFacts, world: int | None) -> RankFacts:
+    return replace(rank, steps=(step(compute=90),), moved=(), calls=(), world=world)
+
+
+@pytest.mark.parametrize(
+    ("world", "status", "kind", "words"),
+    [
+        (8, Status.ERROR, Kind.CHECK, "though the host calls 2 collectives: it proves nothing"),
+        (1, Status.SKIP, Kind.NOT_APPLICABLE, "one rank"),
+        (None, Status.SKIP, Kind.UNDECIDABLE, "nothing tells how many ranks"),
+    ],
+)
+def test_no_communication_is_never_a_pass(
+    tmp_path: Path, world: int | None, status: Status, kind: Kind, words: str
+) -> None:
+    silent = job_of([quiet(job(tmp_path, comm=1).ranks[0], world)])
+    (verdict,) = judge(silent, Limits(), Known())
+    assert (verdict.status, verdict.kind) == (status, kind)
+    assert words in verdict.reason
+
+
+def test_one_silent_rank_among_talking_ones_is_named(tmp_path: Path) -> None:
+    talking = job(tmp_path, comm=40, exposed=5).ranks[0]
+    mixed = job_of([talking, replace(quiet(talking, 8), rank=1)])
+    assert [rank.name for rank in silent_ranks(mixed)] == ["rank 1"]
+    assert silent_ranks(job_of([talking])) == ()
+
+
+def test_of_some_ranks_the_latest_is_only_likely(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"straggler": 1, "straggler_factor": 1.5, "layers": 4, "kernels": 3}
+    paths, _ = made(tmp_path, ranks=2, world=8, **options)
+    (verdict,) = judge(job_of([facts_of(path) for path in paths]), Limits(), Known())
+    assert (verdict.cause, verdict.measured["sure"]) == (causes.STRAGGLER, "likely")
+    assert "of 8 ranks 2 are seen" in verdict.reason
+
+
+def test_ranks_that_wait_by_turns_have_no_straggler(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[1] / "recorded" / "traces"
+    gloo = job_of([facts_of(recorded / f"ddp_gloo_cap1_rank{rank}.json.gz") for rank in (0, 1)])
+    (verdict,) = judge(gloo, Limits(), Known())
+    assert verdict.cause is causes.EXPOSED
+    assert "wait for each other by turns" in verdict.reason
+    assert verdict.measured["sure"] == "likely"

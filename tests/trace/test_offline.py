@@ -1,0 +1,172 @@
+"""From files to an analysis: found, numbered, judged, drawn; and compared with another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commcheck.errors import UsageError
+from commcheck.model import Figure, Status
+from commcheck.trace.compare import compare
+from commcheck.trace.job import job_facts
+from commcheck.trace.lanes import SPANS_MOST, figure
+from commcheck.trace.offline import JOB, analyse_traces
+from tests.trace.chrome import write
+from tests.trace.expected import facts_of, made
+from tests.trace.test_ascend import TABLE
+
+SMALL: dict[str, Any] = {"layers": 4, "kernels": 3, "bucket_mb": 12.5}
+RECORDED = Path(__file__).parents[1] / "recorded" / "traces"
+
+
+def test_one_screen(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, **SMALL, overlap=0.0, busbw=5, gz=True)
+    analysis = analyse_traces(paths[:1])
+    (result,) = analysis.results
+    assert (result.host, result.check, result.status) == (JOB, "runtime.trace", Status.FAIL)
+    text = "\n".join(analysis.screen)
+    assert analysis.screen[0].startswith("1 of 2 ranks, 3 steps, median step ")
+    for words in (
+        "communication",
+        "0 % of it overlaps",
+        "allreduce",
+        "waiting included",
+        "wrong: Communication does not overlap (certain)",
+        'set: DeepSpeed: "overlap_comm": true',
+    ):
+        assert words in text
+    assert len(analysis.screen) <= 20
+    assert max(map(len, analysis.screen)) <= 120
+    assert any("one of 2 ranks" in note for note in analysis.notes)
+    assert analysis.checks[0].id == "runtime.trace"
+    facts = json.loads(json.dumps(analysis.facts))
+    assert facts["ranks"][0]["steps"][0]["exposed_comm_ms"] > 0
+    assert {bound.name for bound in result.worst.bounds} >= {"exposed_fail", "overlap"}
+
+
+def test_a_folder_of_several_ranks_in_several_processes(tmp_path: Path) -> None:
+    made(tmp_path, **SMALL, ranks=4, straggler=3, straggler_factor=2.0)
+    seen: list[tuple[int, int]] = []
+    analysis = analyse_traces([tmp_path], workers=2, watch=lambda *at: seen.append(at))
+    (result,) = analysis.results  # the expectations beside the traces are passed over
+    assert result.worst.verdict.hosts == ("rank 3", "node-03")
+    assert seen[-1][0] <= seen[-1][1]
+    assert seen[-1][0] > 0
+
+
+def test_a_broken_file_among_good_ones_is_an_error_of_its_own(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, **SMALL, ranks=3)
+    write(paths[1], paths[1].read_text()[:5000])
+    analysis = analyse_traces(paths)
+    assert {result.host: result.status for result in analysis.results} == {
+        JOB: Status.PASS,
+        paths[1].name: Status.ERROR,
+    }
+    with pytest.raises(UsageError, match=r"trace_rank1\.json: error: is cut off"):
+        analyse_traces([paths[1]])
+
+
+def test_what_is_no_input(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file or folder"):
+        analyse_traces([tmp_path / "none"])
+    with pytest.raises(UsageError, match=r"no \.json"):
+        analyse_traces([tmp_path])
+    with pytest.raises(UsageError, match="no pattern"):
+        analyse_traces([tmp_path], kernels=("(",))
+
+
+def test_files_that_tell_no_rank_are_numbered_with_a_note(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, **SMALL, dist_info="none")
+    named = [
+        path.rename(tmp_path / f"worker{letter}.json")
+        for path, letter in zip(paths, "ab", strict=True)
+    ]
+    job, problems = job_facts(named)
+    assert [rank.rank for rank in job.ranks] == [0, 1]
+    assert problems == {}
+    assert any("no file tells its rank" in note for note in job.notes)
+
+
+def test_of_several_traces_of_a_rank_the_last_is_judged(tmp_path: Path) -> None:
+    first, _ = made(tmp_path / "a", **SMALL, name="a", ranks=1, world=2)
+    second, _ = made(tmp_path / "b", **SMALL, name="b", ranks=1, world=2, seed=2)
+    job, _ = job_facts([*first, *second])
+    assert [rank.file for rank in job.ranks] == ["b_rank0.json"]
+    assert any("rank 0 has several traces: b_rank0.json is judged" in note for note in job.notes)
+
+
+def test_a_table_of_steps_is_judged_too(tmp_path: Path) -> None:
+    write(tmp_path / "step_trace_time.csv", TABLE)
+    (result,) = analyse_traces([tmp_path]).results
+    assert result.status is Status.WARN
+    assert "exposed communication is 18 % of the step" in result.worst.verdict.reason
+
+
+def spans_of(drawn: Figure) -> list[list[Any]]:
+    lanes: Any = drawn.data["lanes"]
+    return [span for lane in lanes for span in lane["spans"]]
+
+
+def test_the_picture_shows_what_is_exposed(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, **SMALL, overlap=0.5)
+    facts = facts_of(paths[0])
+    step = next(each for each in facts.steps if each.name == facts.lanes_of)
+    drawn = figure(facts)
+    assert drawn.form == "lanes"
+    assert drawn.data["span"] == [0, step.time_ns]
+    spans = spans_of(drawn)
+
+    def total(kind: str) -> int:
+        return sum(end - start for start, end, what, _ in spans if what == kind)
+
+    assert total("exposed") == step.exposed_ns
+    assert total("comm") == step.overlapped_ns
+    assert total("compute") == step.compute_ns
+    assert total("blank") == step.time_ns - step.compute_ns
+    assert {label for *_, kind, label in spans if kind == "exposed"} == {"allreduce 12.5 MB"}
+
+
+def test_a_long_step_is_thinned(tmp_path: Path) -> None:
+    paths, _ = made(
+        tmp_path,
+        layers=60,
+        kernels=60,
+        kernel_us=3,
+        launch_us=9,
+        steps=1,
+        ranks=1,
+        bucket_mb=0.1,
+        layer_mb=0.1,
+    )
+    facts = facts_of(paths[0])
+    drawn = figure(facts)
+    assert facts.steps[0].kernels > SPANS_MOST
+    assert len(spans_of(drawn)) <= SPANS_MOST
+    assert len(json.dumps(drawn.data)) < 200_000
+
+
+def test_before_and_after(tmp_path: Path) -> None:
+    before, _ = made(tmp_path / "old", **SMALL, overlap=0.0)
+    after, _ = made(tmp_path / "new", **SMALL, overlap=1.0)
+    change = compare(job_facts(before)[0], job_facts(after)[0])
+    assert change.of("compute").gone_ns == 0
+    assert change.of("exposed").gone_ns > 0
+    assert change.of("blank").gone_ns == change.of("step").gone_ns > 0
+    assert change.old_overlap == 0
+    assert change.new_overlap is not None
+    assert change.new_overlap > 0.4
+    assert change.notes == ()
+    assert any(line.startswith("exposed") and "gone" in line for line in change.lines)
+    assert [drawn.form for drawn in change.figures] == ["lanes", "lanes"]
+    other, _ = made(tmp_path / "more", **SMALL, ranks=3, kernel_us=200)
+    assert len(compare(job_facts(before)[0], job_facts(other)[0]).notes) == 2
+
+
+def test_a_real_job_on_gloo() -> None:
+    analysis = analyse_traces(sorted(RECORDED.glob("ddp_gloo_cap25_*.gz")))
+    assert analysis.screen[0] == "2 ranks, 3 steps, median step 140.25 ms (DDP, gloo)"
+    (result,) = analysis.results
+    assert result.worst.verdict.cause is not None
