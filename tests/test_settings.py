@@ -72,7 +72,7 @@ def test_paths_count_from_the_file(tmp_path: Path) -> None:
     [
         ("\nfork = 3\n", "commcheck.toml:2: error: no setting 'fork' (did you mean 'forks'?)"),
         ("host_deadline = 3\n", "did you mean 'host-deadline'?"),
-        ("# forks\n[notify.x]\na = 1\n", "commcheck.toml:2: error: no setting 'notify'"),
+        ("# forks\n[zebra.x]\na = 1\n", "commcheck.toml:2: error: no setting 'zebra'"),
         ("dry-run = true\n", "no setting 'dry-run'"),
         ('resume = "last"\n', "no setting 'resume'"),
         ("forks = 'many'\n", "commcheck.toml:1: error: forks: 'many' is not a valid"),

@@ -8,20 +8,26 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from commcheck.console import say
+from commcheck.console import say, warn
 from commcheck.diagnose import diagnose
 from commcheck.errors import RunFolderError
 from commcheck.model import Status
 from commcheck.report import events, text
 from commcheck.report.changes import Json
 from commcheck.report.diff import diff
-from commcheck.report.document import SCHEMA, document
+from commcheck.report.document import SCHEMA, document, summary_in
+from commcheck.report.find import RESULTS, run_ids
 from commcheck.report.folder import RunFolder
-from commcheck.report.junit import RUNBOOK
+from commcheck.report.junit import RUNBOOK, By
 from commcheck.report.progress import Progress, progress_on
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
+from commcheck.report.words import Lang
+
+if TYPE_CHECKING:
+    from commcheck.report.hooks import Hook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,9 @@ class Delivery:
     form: str = "text"
     color: str = "auto"
     runbook_url: str = RUNBOOK
+    junit_by: By = "host"
+    lang: Lang = "en"
+    notify: tuple[Hook, ...] = ()
 
     def clear(self) -> None:
         """Former JUnit files go away before the run: stale green results are the worst kind."""
@@ -41,7 +50,7 @@ class Delivery:
 
     def deliver(self, record: Record, folder: RunFolder) -> None:
         """Write every report into the run folder, and the one that was asked for to stdout."""
-        folder.render(record, self.runbook_url)
+        folder.render(record, self.runbook_url, lang=self.lang, junit_by=self.junit_by)
         if self.junit:
             folder.copy_junit(self.junit)
         if self.form == "json":
@@ -61,6 +70,30 @@ class Delivery:
                     runbook_url=self.runbook_url,
                 )
             )
+        if self.notify:
+            self._notify(record, folder)
+
+    def _notify(self, record: Record, folder: RunFolder) -> None:
+        from commcheck.report.hooks import due, send
+
+        before = self._before(record, folder)
+        for hook in self.notify:
+            if due(hook, record, before) and (wrong := send(hook, record)):
+                warn(f"not notified: {wrong}")
+
+    def _before(self, record: Record, folder: RunFolder) -> Json | None:
+        """What the last run of the same playbook on the same hosts said, if there was one."""
+        info = record.info
+        for run in reversed(run_ids(self.out)):
+            if run >= folder.path.name:
+                continue
+            try:
+                told = summary_in(self.out / run / RESULTS)
+                if (told["run"]["playbook"], told["run"]["limit"]) == (info.playbook, info.limit):
+                    return told
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # killed, or of another time
+        return None
 
 
 def look_of(color: str) -> text.Look:

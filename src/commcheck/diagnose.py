@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
+from commcheck.headline import Whole, elsewhere, headline, many, passes, proven, unfinished
 from commcheck.model import Finding, Kind, Layer, Remedy, Result, Status, Words, layer_word
 from commcheck.report.record import Record
+from commcheck.sharing import Share, shared
 
 BREAKS_HERE: Final = "breaks here"
 FAILS_TOO: Final = "fails too"
@@ -37,6 +39,15 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Consequence:
+    """What another check found that this cause explains: ``reason`` is the first host's."""
+
+    check: str
+    hosts: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """The findings of one check that share a cause: one line of a report.
 
@@ -55,6 +66,10 @@ class Group:
     hosts: tuple[str, ...]
     findings: int
     fixes: tuple[Fix, ...]  # least drastic step first, then the one for most hosts
+    shares: tuple[Share, ...] = ()  # what its hosts have in common, of a fail or warning
+    follows: tuple[Consequence, ...] = ()  # folded under it, and not counted as faults
+    speaks_for: tuple[Words, ...] = ()
+    speaks_against: tuple[Words, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +92,14 @@ class Diagnosis:
     """What a run means. ``status`` is fail, error, warn, skip (partly undecided) or pass.
 
     ``layer`` is the lowest failing layer; ``hosts`` those it fails on, or those that could not be
-    judged where nothing fails; ``more`` are sentences that belong below the headline.
+    judged where nothing fails; ``says_more`` are sentences that belong below the headline.
+    ``proven``: what was read and is right.
     """
 
     status: Status
     layer: Layer | None
-    headline: str
-    more: tuple[str, ...]
+    says: Words  # the headline
+    says_more: tuple[Words, ...]
     hosts: tuple[str, ...]
     host_count: int  # of the whole run
     unjudged: tuple[str, ...]  # hosts on which something could not be judged
@@ -91,6 +107,17 @@ class Diagnosis:
     fix: Fix | None
     groups: tuple[Group, ...]  # of the lowest layer first, large before small, errors after fails
     ladder: tuple[Rung, ...]  # the four layers, bottom-up
+    proven: tuple[Words, ...]
+
+    @property
+    def headline(self) -> str:
+        """In English, as every machine format has it."""
+        return self.says.en
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """The sentences below the headline, in English."""
+        return tuple(words.en for words in self.says_more)
 
 
 def diagnose(record: Record) -> Diagnosis:
@@ -104,25 +131,28 @@ _DIAGNOSIS: Final = "diagnosis"
 
 
 def _diagnose(record: Record) -> Diagnosis:
-    results = record.sorted
     strict = record.info.strict
-    groups = _groups(results)
+    groups = _groups(record)
     failing = [group for group in groups if _fails(group.status, strict=strict)]
     layer = min((group.layer for group in failing), key=lambda each: each.height, default=None)
     lowest = tuple(group for group in failing if group.layer is layer)
     unjudged = _unjudged(record)
-    count = len(record.plan.hosts) or len({result.host for result in results})
-    whole = _Whole(count, record.info.noun)
+    count = len(record.plan.hosts) or len({result.host for result in record.sorted})
+    whole = Whole(count, record.info.noun)
     hosts = _in_order({host for group in lowest for host in group.hosts}, record) or unjudged
     ladder = tuple(_rung(each, record.layers[each], layer, strict=strict) for each in Layer)
-    more = [*_elsewhere(failing, layer), *_unfinished(record)]
+    more = [*elsewhere(failing, layer), *unfinished(record)]
     if layer is not None and unjudged:
-        more.append(f"{_of(len(unjudged), whole)} could not be judged in full.")
+        part = whole.part(len(unjudged))
+        more.append(Words(f"{part.en} could not be judged in full.", f"{part.zh}未能完整判定。"))
+    asked: dict[Layer, list[str]] = {each: [] for each in Layer}
+    for check in record.plan.checks:
+        asked[check.layer].append(check.id)
     return Diagnosis(
         status=_status(record, ladder, bool(unjudged)),
         layer=layer,
-        headline=_headline(lowest, len(unjudged), ladder, whole),
-        more=tuple(more),
+        says=headline(lowest, len(unjudged), ladder, whole),
+        says_more=tuple(more),
         hosts=hosts,
         host_count=count,
         unjudged=unjudged,
@@ -130,6 +160,7 @@ def _diagnose(record: Record) -> Diagnosis:
         fix=lowest[0].fixes[0] if lowest and lowest[0].fixes else None,
         groups=groups,
         ladder=ladder,
+        proven=proven(ladder, asked),
     )
 
 
@@ -139,25 +170,23 @@ def presentation(finding: Finding) -> str:
     return verdict.kind.value if verdict.status is Status.SKIP else verdict.status.value
 
 
-def layer_title(layer: Layer) -> str:
-    """``Physical layer``."""
-    return f"{layer.value.capitalize()} layer"
-
-
 # --- groups -------------------------------------------------------------------------------------
 
 
-def _groups(results: Iterable[Result]) -> tuple[Group, ...]:
+def _groups(record: Record) -> tuple[Group, ...]:
     members: defaultdict[tuple[str, Status, str], list[Finding]] = defaultdict(list)
-    for result in results:
+    follow: defaultdict[str, list[Finding]] = defaultdict(list)
+    for result in record.sorted:
         for finding in result.findings:
             verdict = finding.verdict
-            if verdict.kind in _UNKNOWN:  # it says what to turn on, so it must be seen
+            if verdict.follows:
+                follow[verdict.follows].append(finding)
+            elif verdict.kind in _UNKNOWN:  # it says what to turn on, so it must be seen
                 members[(result.check, Status.SKIP, verdict.kind.value)].append(finding)
             elif verdict.status in (Status.FAIL, Status.WARN, Status.ERROR):
                 slug = verdict.cause.slug if verdict.cause else verdict.error or "Unjudgeable"
                 members[(result.check, verdict.status, slug)].append(finding)
-    groups = [_group(*key, findings) for key, findings in members.items()]
+    groups = [_group(record, *key, findings, follow[key[2]]) for key, findings in members.items()]
     return tuple(
         sorted(
             groups,
@@ -172,8 +201,19 @@ def _groups(results: Iterable[Result]) -> tuple[Group, ...]:
     )
 
 
-def _group(check: str, status: Status, slug: str, findings: list[Finding]) -> Group:
+def _group(
+    record: Record,
+    check: str,
+    status: Status,
+    slug: str,
+    findings: list[Finding],
+    follow: list[Finding],
+) -> Group:
     first = findings[0].verdict
+    hosts = tuple(dict.fromkeys(host for finding in findings for host in _hosts_of(finding)))
+    judged = status in (Status.FAIL, Status.WARN)
+    follows = _consequences(follow) if judged else ()
+    speaks_for, against = _witnesses(record, slug, hosts, follows) if judged else ((), ())
     return Group(
         layer=Layer.of(check),
         check=check,
@@ -183,10 +223,58 @@ def _group(check: str, status: Status, slug: str, findings: list[Finding]) -> Gr
         meaning=first.cause.meaning if first.cause else None,
         reason=first.reason,
         reasons=len({finding.verdict.reason for finding in findings}),
-        hosts=tuple(dict.fromkeys(host for finding in findings for host in _hosts_of(finding))),
+        hosts=hosts,
         findings=len(findings),
         fixes=_fixes(findings),
+        shares=shared(record, check, findings, hosts)
+        if judged and record.info.noun == "host"
+        else (),
+        follows=follows,
+        speaks_for=speaks_for,
+        speaks_against=against,
     )
+
+
+def _consequences(follow: Iterable[Finding]) -> tuple[Consequence, ...]:
+    by_check: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in follow:
+        by_check[finding.check].append(finding)
+    return tuple(
+        Consequence(
+            check,
+            tuple(dict.fromkeys(host for each in findings for host in _hosts_of(each))),
+            findings[0].verdict.reason,
+        )
+        for check, findings in by_check.items()
+    )
+
+
+def _witnesses(
+    record: Record, slug: str, hosts: tuple[str, ...], follows: tuple[Consequence, ...]
+) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
+    """What speaks for a cause and against it: checks that would suffer from it, where they ran."""
+    speaks_for = [
+        Words(
+            f"{each.check} suffers where it would ({many(len(each.hosts), 'host')})",
+            f"{each.check} 也随之受影响（{len(each.hosts):,} 台主机）",
+        )
+        for each in follows
+    ]
+    against = []
+    suffers = {check.id for check in record.plan.checks if slug in check.explained_by}
+    here = set(hosts)
+    fine: defaultdict[str, set[str]] = defaultdict(set)
+    for result in record.sorted if suffers else ():
+        if result.check in suffers and result.host in here and result.status is Status.PASS:
+            fine[result.check].add(result.host)
+    for check, names in fine.items():
+        against.append(
+            Words(
+                f"{check} passes on {len(names):,} of them, though it would suffer from this",
+                f"{check} 在其中 {len(names):,} 台上通过，而它本应因此受影响",
+            )
+        )
+    return tuple(speaks_for), tuple(against)
 
 
 def _hosts_of(finding: Finding) -> tuple[str, ...]:
@@ -277,107 +365,7 @@ def _status(record: Record, ladder: tuple[Rung, ...], unjudged: bool) -> Status:
         case 3:
             return Status.ERROR
         case _:
-            if unjudged or not any(_passes(rung) for rung in ladder):
+            if unjudged or not any(passes(rung) for rung in ladder):
                 return Status.SKIP
             warned = any(rung.cases.get("warn") for rung in ladder)
             return Status.WARN if warned else Status.PASS
-
-
-def _passes(rung: Rung) -> bool:
-    return rung.word.split(",")[0] == "pass"
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """What a run is about: how many of what."""
-
-    count: int
-    noun: str
-
-    def __str__(self) -> str:
-        return many(self.count, self.noun)
-
-
-def _headline(
-    lowest: tuple[Group, ...], unjudged: int, ladder: tuple[Rung, ...], whole: _Whole
-) -> str:
-    if lowest:
-        others = len(lowest) - 1
-        rest = f", and {many(others, 'more cause')}" if others else ""
-        where = f", {_of(len(lowest[0].hosts), whole)}"
-        if whole.noun != "host" and whole.count == 1:
-            where = ""  # one file, or a job as a whole: it is the only place
-        title = layer_title(lowest[0].layer)
-        return f"{title} is where it breaks: {lowest[0].title.en}{where}{rest}"
-    if unjudged:
-        return f"No failure found, but {_of(unjudged, whole)} could not be judged"
-    return _good_headline(ladder, whole)
-
-
-def _good_headline(ladder: tuple[Rung, ...], whole: _Whole) -> str:
-    passing = [rung.layer for rung in ladder if _passes(rung)]
-    tail = ""
-    if unmeasured := sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in ladder):
-        tail = f"; {many(unmeasured, 'case')} not measured (not permitted)"
-    if len(passing) == len(Layer):
-        return f"All four layers pass on {whole}{tail}"
-    others: defaultdict[str, list[str]] = defaultdict(list)
-    for rung in ladder:
-        if not _passes(rung):
-            others[rung.word].append(rung.layer.value)
-    rest = "; ".join(
-        f"{', '.join(layers)} {_NEITHER[word][len(layers) > 1]}" for word, layers in others.items()
-    )
-    if not passing:
-        return f"Nothing was judged on {whole}: {rest}"
-    names = ", ".join(layer.value for layer in passing).capitalize()
-    verb = "layer passes" if len(passing) == 1 else "layers pass"
-    if whole.noun != "host":
-        return f"{names} {verb} on {whole}"  # nobody asked for the other layers
-    return f"{names} {verb} on {whole}; {rest}{tail}"
-
-
-_NEITHER: Final = {
-    # The words of a layer that neither passes nor has anything that could not be judged.
-    "not climbed": ("was not climbed", "were not climbed"),
-    "not measured": ("was not measured", "were not measured"),
-    "not applicable": ("does not apply", "do not apply"),
-    "partly judged": ("was partly judged", "were partly judged"),
-    "pass so far": ("was not judged everywhere", "were not judged everywhere"),
-}
-
-
-def _elsewhere(failing: list[Group], lowest: Layer | None) -> list[str]:
-    """Other hosts that break first higher up: one sentence a layer."""
-    seen = {host for group in failing if group.layer is lowest for host in group.hosts}
-    sentences = []
-    for layer in Layer:
-        hosts = {host for group in failing if group.layer is layer for host in group.hosts} - seen
-        if hosts and layer is not lowest:
-            verb = "breaks" if len(hosts) == 1 else "break"
-            sentences.append(
-                f"{many(len(hosts), 'other host')} {verb} first at the {layer.value} layer."
-            )
-        seen |= hosts
-    return sentences
-
-
-def _unfinished(record: Record) -> list[str]:
-    missing = record.plan.size - len(
-        {(result.host, result.check) for result in record.results}
-        & {(host, check) for host, checks in record.plan.cases.items() for check in checks}
-    )
-    if record.state == "complete":
-        return []
-    how = "was interrupted" if record.state == "interrupted" else "did not end by itself"
-    cases = f"{missing:,} of {many(record.plan.size, 'planned case')}"
-    return [f"Incomplete: the run {how}, {cases} were not judged."]
-
-
-def many(count: int, noun: str) -> str:
-    """``1 host``, ``1,912 hosts``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _of(count: int, whole: _Whole) -> str:
-    return f"{count:,} of {whole}"

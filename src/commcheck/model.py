@@ -300,6 +300,7 @@ class Result:
     host: str
     findings: tuple[Finding, ...]
     seconds: float = 0.0  # remote time of the commands it read
+    retried: int = 0  # how often it was launched again before it proved something
 
     @property
     def worst(self) -> Finding:

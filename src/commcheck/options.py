@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +27,32 @@ def _configured(ctx: click.Context, _param: click.Parameter, path: Path | None) 
     known = {key for each in commands for param in each.params for key in settings.keys_of(param)}
     found = settings.settings(path, Path.cwd(), known)
     ctx.default_map, ctx.meta[_CONFIGURED] = settings.for_command(ctx.command, found)
+    ctx.meta[_HOOKS] = found.get(settings.HOOKS)
     return path
 
 
 _CONFIGURED: Final = "commcheck.settings"
+_HOOKS: Final = "commcheck.hooks"
+
+
+def _hooks(ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """The hooks that the configuration describes under these names."""
+    if ctx.resilient_parsing or not names:
+        return ()
+    from commcheck.report.hooks import hook_of
+
+    setting = ctx.meta.get(_HOOKS)
+    if setting is None:
+        return tuple(hook_of(name, None, Path(), "--notify") for name in names)
+    return tuple(hook_of(name, setting.value, setting.folder, setting.place) for name in names)
+
+
+def _language(_ctx: click.Context, _param: click.Parameter, name: str | None) -> str:
+    """``zh`` where nothing is said and the user's locale is Chinese."""
+    if name:
+        return name
+    told = (os.environ.get(each) for each in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return "zh" if next(filter(None, told), "").lower().startswith("zh") else "en"
 
 
 def sources(ctx: click.Context) -> dict[str, str]:
@@ -148,7 +171,31 @@ RUNBOOK = click.option(
     metavar="URL",
     help="The runbook that reports link to.  [default: the copy in the run's folder]",
 )
-WHERE: Final = (OUT, JUNIT, FORMAT, COLOR, RUNBOOK, CONFIG)
+JUNIT_BY = click.option(
+    "--junit-by",
+    type=click.Choice(["host", "check", "layer"]),
+    default="host",
+    show_default=True,
+    help="What a class of the JUnit files is; a change of it starts Jenkins' history anew.",
+)
+LANG = click.option(
+    "--lang",
+    type=click.Choice(["en", "zh"]),
+    envvar="COMMCHECK_LANG",
+    show_envvar=True,
+    callback=_language,
+    help="Language of report.html until its reader chooses.  [default: as LC_ALL or LANG say]",
+)
+NOTIFY = click.option(
+    "--notify",
+    multiple=True,
+    envvar="COMMCHECK_NOTIFY",
+    show_envvar=True,
+    callback=_hooks,
+    metavar="NAME",
+    help="Tell the hook [hooks.NAME] of the configuration file about the run.",
+)
+WHERE: Final = (OUT, JUNIT, JUNIT_BY, FORMAT, COLOR, LANG, RUNBOOK, NOTIFY, CONFIG)
 """Where reports go, and what they look like."""
 
 CHOICE: Final = (

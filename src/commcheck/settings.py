@@ -20,6 +20,9 @@ import click
 from commcheck.errors import UsageError
 
 NAME: Final = "commcheck.toml"
+HOOKS: Final = "hooks"
+"""The table of the chat robots and webhooks that ``--notify`` names."""
+
 NOT_IN_A_FILE: Final = frozenset(
     {"help", "config", "dry-run", "resume", "again", "shard", "hosts", "fault", "version"}
 )
@@ -54,7 +57,7 @@ def settings(explicit: Path | None, cwd: Path, known: Iterable[str]) -> dict[str
     Raises ``UsageError`` with a line for each key that is unknown, for a file that is no TOML, and
     for one that was found where everybody may write.
     """
-    names = sorted(set(known) - NOT_IN_A_FILE)
+    names = sorted({*known, HOOKS} - NOT_IN_A_FILE)
     found: dict[str, Setting] = {}
     problems: list[str] = []
     for path in _files(explicit, cwd):

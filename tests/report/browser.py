@@ -99,10 +99,9 @@ class Browser:
         return seconds
 
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression is in the page."""
-        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"][
-            "value"
-        ]
+        """What a JavaScript expression is in the page; None for what is undefined."""
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        return answer["result"].get("value")
 
     def of(self, *methods: str) -> list[dict[str, Any]]:
         """The parameters of the events of these kinds."""

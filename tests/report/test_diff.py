@@ -193,7 +193,7 @@ def with_changes() -> Record:
 def test_every_report_tells_the_changes() -> None:
     record = with_changes()
     page = html.render(record).decode()
-    assert '<h2 id="changes-title">Changes</h2>' in page
+    assert '<h2 id="changes-title"><span data-alt="变化">Changes</span></h2>' in page
     assert '<a href="#changes">' in page
     assert "<b>broke</b>" not in page
     assert "### Changes" in markdown.render(record)

@@ -25,10 +25,16 @@ def test_the_summary_is_what_every_format_shows() -> None:
         "status": "fail",
         "layer": "physical",
         "headline": "Physical layer is where it breaks: PFC off on the RoCE priority, 2 of 7 hosts",
+        "headline_zh": "问题出在物理层：RoCE 优先级未开启 PFC，7 台主机中的 2 个",
         "more": ["3 of 7 hosts could not be judged in full."],
         "hosts": ["node-0002", "node-0003"],
         "cause": "pfc-not-on-roce-priority",
         "remedy": "mlnx_qos -i eth2 --pfc 0,0,0,1,0,0,0,0",
+        "proven": [
+            "physical: 15 of 28 cases read and right (4 checks), 3 hosts free of fault",
+            "library: 3 of 7 cases read and right (1 check), 3 hosts free of fault",
+            "runtime: 3 of 7 cases read and right (1 check), 3 hosts free of fault",
+        ],
     }
     assert found["summary"]["cases"] == {"pass": 21, "warn": 2, "fail": 2, "error": 2, "skip": 15}
     assert sum(found["summary"]["cases"].values()) == 42
@@ -69,6 +75,7 @@ def test_a_verdict_carries_all_that_is_known_of_it() -> None:
         ],
         "evidence": ["once: mlnx_qos -i eth2", "once: sudo dcb pfc show dev eth2"],
         "unproven_below": [],
+        "follows": None,
     }
 
 

@@ -49,6 +49,7 @@ def test_a_run_is_written_and_found_again(tmp_path: Path) -> None:
         "junit/TEST-commcheck-library.xml",
         "junit/TEST-commcheck-physical.xml",
         "junit/TEST-commcheck-runtime.xml",
+        "metrics.prom",
         "report.html",
         "results.json",
         "runbook.md",

@@ -62,6 +62,7 @@ RUNS = [
     incident(strict=True),
     healthy(),
     whole(result("node-0001", CHECKS[0], verdict(Status.ERROR, Kind.CHECK, HOSTILE))),
+    whole(replace(result("node-0001", CHECKS[0], PASS), retried=1)),
 ]
 
 
@@ -87,6 +88,7 @@ ATTRIBUTES = {
     "error": {"type", "message"},
     "skipped": {"message"},
     "system-out": set(),
+    "flakyFailure": {"type", "message"},
 }
 
 
@@ -182,6 +184,7 @@ def test_the_tree_that_jenkins_shows() -> None:
         "remedy: mlnx_qos -i eth2 --pfc 0,0,0,1,0,0,0,0; pauses the priority instead of dropping;"
         " the switch port is set alike\n"
         "runbook: runbook.md#physical-pfc-enabled\n"
+        "report: report.html#h=node-0002&c=physical.pfc-enabled\n"
         "$ mlnx_qos -i eth2   (rc 0, 0.398 s)\n"
         "Priority trust state: dscp\nPFC configuration:\n\tenabled     0   0\n"
         "$ sudo dcb pfc show dev eth2   (rc 127, 0.010 s)\n"
@@ -189,6 +192,33 @@ def test_the_tree_that_jenkins_shows() -> None:
     outcome, _, output = node["physical.nic-firmware"]
     assert outcome == "passed"
     assert output == "WARN 28.43 on rail 6\nrunbook: runbook.md#physical-nic-firmware\n"
+
+
+def test_a_class_may_be_a_check_or_the_layer() -> None:
+    by_check = as_jenkins(junit.render(incident(), by="check"))
+    assert sorted(by_check) == ["commcheck.library", "commcheck.physical", "commcheck.runtime"]
+    cases = by_check["commcheck.physical"]["pfc-enabled"]
+    assert cases["node-0002"][0] == "failure"
+    assert cases["gpu_example_com"][0] == "skipped"
+    by_layer = as_jenkins(junit.render(incident(), by="layer"))
+    assert sorted(by_layer["commcheck"]) == ["library", "physical", "runtime"]
+    assert by_layer["commcheck"]["physical"]["physical.pfc-enabled node-0002"][0] == "failure"
+
+
+def test_what_passed_at_the_second_try_is_flaky_and_passes() -> None:
+    record = whole(replace(result("node-0001", CHECKS[0], PASS), retried=2))
+    (data,) = (data for name, data in junit.render(record).items() if "physical" in name)
+    (flaky,) = etree.fromstring(data).iter("flakyFailure")
+    assert flaky.getparent().get("name") == CHECKS[0]
+    assert flaky.get("message") == "proved nothing 2 times before it passed"
+    failed = whole(replace(pfc_fail("node-0001"), retried=2))
+    assert all(b"flaky" not in data for data in junit.render(failed).values())
+
+
+def test_a_failure_links_into_the_page() -> None:
+    assert junit.deep_link(pfc_fail("a&b c")) == "#h=a%26b+c&c=physical.pfc-enabled"
+    group = result("@rack", "physical.pfc-enabled", PASS)
+    assert junit.deep_link(group) == "#c=physical.pfc-enabled"
 
 
 def test_one_host_down_is_one_red_line() -> None:

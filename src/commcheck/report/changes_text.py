@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from commcheck.model import Words
 from commcheck.report.changes import KINDS, TROUBLE, Change, Changes, Kind
 from commcheck.report.cleaning import for_console
+from commcheck.report.interface import known
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.words import Mark, many, shown
 
@@ -56,11 +58,16 @@ class Section:
     """All that a report says of a baseline. ``moved``: check, and what moved there in words."""
 
     baseline: str
-    summary: str
+    says: Words
     notes: tuple[str, ...]
     rows: tuple[Row, ...]
     moved: tuple[tuple[str, str], ...]
     more: int  # rows and moved values that are not shown
+
+    @property
+    def summary(self) -> str:
+        """In English, as a terminal and Markdown have it."""
+        return self.says.en
 
 
 def section(changes: Changes, most: int = MAX_ROWS) -> Section:
@@ -69,7 +76,7 @@ def section(changes: Changes, most: int = MAX_ROWS) -> Section:
     values = tuple(moved(changes))
     return Section(
         changes.baseline,
-        summary(changes),
+        Words(summary(changes), _summary_zh(changes)),
         changes.notes,
         rows[:most],
         values[:most],
@@ -86,6 +93,17 @@ def summary(changes: Changes) -> str:
     return (
         f"{words}; {changes.compared:,} verdicts compared, of {changes.judged_now:,} judged now "
         f"and {changes.judged_before:,} then"
+    )
+
+
+def _summary_zh(changes: Changes) -> str:
+    parts = [f"{known(TITLES[kind]).zh} {changes.cases(kind):,}"
+             for kind in KINDS if changes.cases(kind)]  # fmt: skip
+    if changes.moved:
+        parts.append(f"数值变动 {len(changes.moved):,}")
+    return (
+        f"{'，'.join(parts) or '没有变化'}；比较了 {changes.compared:,} 项结果"
+        f"（本次 {changes.judged_now:,} 项，基线 {changes.judged_before:,} 项）"
     )
 
 

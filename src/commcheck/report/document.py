@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from commcheck.diagnose import Diagnosis, Fix, Group, Rung, diagnose
@@ -38,6 +39,25 @@ def written(record: Record) -> Iterator[bytes]:
     for name, value in after.items():
         yield _encoded(f',\n "{name}": ', value)
     yield b"\n}\n"
+
+
+def summary_of(record: Record) -> Json:
+    """What stands before the verdicts: enough for a message, whatever the fleet."""
+    return _around(record)[0]
+
+
+def summary_in(path: Path) -> Json:
+    """The same of a written ``results.json``, without its verdicts, which may be large.
+
+    Raises ``OSError``, or ``ValueError`` where it is no such file.
+    """
+    lines = []
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            if line.startswith(f' "{VERDICTS}":'):
+                break
+            lines.append(line)
+    return dict(json.loads("".join(lines).rstrip().removesuffix(",") + "}"))
 
 
 VERDICTS: Final = "verdicts"
@@ -110,10 +130,12 @@ def _summary(record: Record, diagnosis: Diagnosis) -> Json:
             "status": diagnosis.status.value,
             "layer": diagnosis.layer.value if diagnosis.layer else None,
             "headline": clean(diagnosis.headline),
+            "headline_zh": clean(diagnosis.says.zh),
             "more": [clean(sentence) for sentence in diagnosis.more],
             "hosts": list(diagnosis.hosts),
             "cause": diagnosis.cause.slug if diagnosis.cause else None,
             "remedy": clean(diagnosis.fix.text) if diagnosis.fix else None,
+            "proven": [clean(words.en) for words in diagnosis.proven],
         },
         "exit_code": record.exit_code,
         "hosts": diagnosis.host_count,
@@ -147,6 +169,13 @@ def _group(group: Group) -> Json:
         "hosts": list(group.hosts),
         "findings": group.findings,
         "remedies": [_fix(fix) for fix in group.fixes],
+        "shares": [{"kind": each.kind, "text": clean(each.words.en)} for each in group.shares],
+        "consequences": [
+            {"check": each.check, "hosts": list(each.hosts), "reason": clean(each.reason)}
+            for each in group.follows
+        ],
+        "speaks_for": [clean(words.en) for words in group.speaks_for],
+        "speaks_against": [clean(words.en) for words in group.speaks_against],
     }
 
 
@@ -183,6 +212,7 @@ def _verdict(finding: Finding) -> Json:
         "threshold": [_bound(bound) for bound in finding.bounds],
         "evidence": [clean(each.key) for each in finding.evidence],
         "unproven_below": list(finding.unproven_below),
+        "follows": verdict.follows or None,
     }
 
 

@@ -81,11 +81,17 @@ def plan_event(plan: Plan) -> Event:
                 "source": check.source,
                 "overrides": check.overrides,
                 **({"digest": check.digest} if check.digest else {}),
+                **({"explained_by": list(check.explained_by)} if check.explained_by else {}),
             }
             for check in plan.checks
         ],
         "sets": [list(checks) for checks in sets],
         "cases": {host: index[checks] for host, checks in plan.cases.items()},
+        **(
+            {"groups": {name: list(hosts) for name, hosts in plan.groups.items()}}
+            if plan.groups
+            else {}
+        ),
     }
 
 
@@ -106,6 +112,7 @@ def result_event(result: Result) -> Event:
         "check": result.check,
         "host": result.host,
         "seconds": result.seconds,
+        **({"retried": result.retried} if result.retried else {}),
         "findings": [_finding(finding) for finding in result.findings],
     }
 
@@ -169,7 +176,7 @@ def plain(value: object) -> Any:
         case str():
             return clean(value)
         case Mapping():
-            return {str(key): plain(each) for key, each in value.items()}
+            return {clean(str(key)): plain(each) for key, each in value.items()}
         case list() | tuple():
             return [plain(each) for each in value]
         case set() | frozenset():
@@ -197,6 +204,7 @@ def _finding(finding: Finding) -> Event:
         "rule": verdict.rule,
         "hosts": list(verdict.hosts),
         **({"figures": [_figure(each) for each in verdict.figures]} if verdict.figures else {}),
+        **({"follows": verdict.follows} if verdict.follows else {}),
         "bounds": [
             {"name": each.name, "value": plain(each.value), "origin": clean(each.origin),
              "unit": each.unit}
@@ -370,10 +378,12 @@ def _plan(event: Event) -> Plan:
                 check["source"],
                 check["overrides"],
                 check.get("digest", ""),
+                tuple(check.get("explained_by", ())),
             )
             for check in event["checks"]
         ),
         cases={host: sets[number] for host, number in event["cases"].items()},
+        groups={name: tuple(hosts) for name, hosts in event.get("groups", {}).items()},
     )
 
 
@@ -385,6 +395,7 @@ def _result(event: Event) -> Result:
         check=event["check"],
         host=event["host"],
         seconds=event["seconds"],
+        retried=event.get("retried", 0),
         findings=tuple(
             _read_finding(event["check"], event["host"], finding) for finding in event["findings"]
         ),
@@ -410,6 +421,7 @@ def _read_finding(check: str, host: str, event: Event) -> Finding:
                 Figure(each["form"], Words(**each["title"]), each["data"])
                 for each in event.get("figures", ())  # most verdicts have none
             ),
+            follows=event.get("follows", ""),
         ),
         bounds=tuple(Bound(**bound) for bound in event["bounds"]),
         evidence=tuple(Evidence(**each) for each in event["evidence"]),

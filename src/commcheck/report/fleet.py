@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from commcheck.diagnose import Diagnosis, presentation
-from commcheck.model import Kind, Layer, Status
+from commcheck.model import Kind, Layer, Status, Words
+from commcheck.report.interface import counted
 from commcheck.report.record import Record
-from commcheck.report.words import LOUD, MARKS, NOT_ASKED, Mark, many
+from commcheck.report.words import LOUD, MARKS, NOT_ASKED, Mark
 
 _OWN_COLUMN: Final = frozenset({"fail", "warn", Kind.WAIVED})
 """Words that keep a check from sharing a column."""
@@ -23,7 +24,7 @@ class Column:
     """One check, or several whose verdicts are equal on every host."""
 
     checks: tuple[str, ...]
-    label: str
+    label: Words
     layers: tuple[Layer, ...]
 
 
@@ -146,5 +147,6 @@ def _columns(checks: Sequence[str], patterns: Sequence[tuple[str, ...]]) -> tupl
 
 def _column(ids: Sequence[str], more: str) -> Column:
     layers = tuple(dict.fromkeys(Layer.of(check) for check in ids))
-    label = ids[0].partition(".")[2] if len(ids) == 1 else many(len(ids), f"{more}check")
+    name = ids[0].partition(".")[2]
+    label = Words(name, name) if len(ids) == 1 else counted(len(ids), f"{more}check")
     return Column(tuple(ids), label, layers)

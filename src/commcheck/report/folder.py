@@ -22,16 +22,18 @@ from urllib.parse import quote
 from commcheck.collect.base import Frame, State
 from commcheck.discover import bundled_folder
 from commcheck.errors import RunFolderError, UsageError
-from commcheck.report import html, junit, markdown
+from commcheck.report import html, junit, markdown, prom
 from commcheck.report.cleaning import mask_bytes
 from commcheck.report.document import written
 from commcheck.report.events import encode, record_from_events
 from commcheck.report.find import EVENTS, LATEST, RESULTS, find
 from commcheck.report.record import Record
+from commcheck.report.words import Lang
 
 INVENTORY: Final = "inventory.json"
 SUMMARY: Final = "summary.md"
 REPORT: Final = "report.html"
+METRICS: Final = "metrics.prom"
 _OURS: Final = re.compile(r"TEST-commcheck-(physical|library|runtime|application)(-[0-9]+)?\.xml")
 
 
@@ -201,20 +203,33 @@ class RunFolder:
 
     # --- reports --------------------------------------------------------------------------------
 
-    def render(self, record: Record, runbook_url: str = junit.RUNBOOK) -> None:
-        """Write every report, each replaced whole. Raises ``UsageError`` where it cannot."""
+    def render(
+        self,
+        record: Record,
+        runbook_url: str = junit.RUNBOOK,
+        *,
+        lang: Lang = "en",
+        junit_by: junit.By = "host",
+    ) -> None:
+        """Write every report, each replaced whole. Raises ``UsageError`` where it cannot.
+
+        ``lang`` is of the page before its reader chooses; ``junit_by`` is what a class of the JUnit
+        files is.
+        """
+        runbook = _runbook()
         try:
             _replace(self.path / RESULTS, written(record), self._file_mode)
             folder = self.path / "junit"
             self._make(folder)
-            files = junit.render(record, runbook_url=runbook_url)
+            files = junit.render(record, runbook_url=runbook_url, by=junit_by)
             _write_junit(folder, files, self._file_mode)
             # Beside the report, so that its links work wherever the folder is carried to.
-            _replace(self.path / junit.RUNBOOK, [_runbook()], self._file_mode)
-            page = html.render(record, runbook_url=runbook_url)
+            _replace(self.path / junit.RUNBOOK, [runbook], self._file_mode)
+            page = html.render(record, runbook_url=runbook_url, lang=lang, runbook=runbook.decode())
             _replace(self.path / REPORT, [page], self._file_mode)
             summary = markdown.render(record, runbook_url=runbook_url)
             _replace(self.path / SUMMARY, [summary.encode("utf-8", "replace")], self._file_mode)
+            _replace(self.path / METRICS, [prom.render(record)], self._file_mode)
         except OSError as error:
             raise UsageError(f"{self.path}: cannot write reports: {error.strerror}") from error
 

@@ -1,8 +1,8 @@
 """The report as one HTML file: complete without style and script, and nothing in it is executed.
 
 Remote output is hostile. Every value passes ``clean`` and is escaped by Jinja; nothing is marked
-safe, ids come from ``slug``, and a content security policy forbids what slips through. No clock
-and no random: the same record gives the same bytes.
+safe, ids come from ``slug``, and a content security policy forbids what slips through: the one
+script is ours, by its digest. No clock and no random: the same record gives the same bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -28,9 +29,12 @@ from commcheck.report.cleaning import clean
 from commcheck.report.evidence import Shelf
 from commcheck.report.figures import Picture, pictures
 from commcheck.report.fleet import Fleet, Verdicts, first_failing, fleet, verdicts
+from commcheck.report.fleet_map import LEFT, WIDTH, FleetMap, fleet_map
 from commcheck.report.hosts import Hosts, Loud, host_pages, loud_hosts
+from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import RUNBOOK, anchor
 from commcheck.report.record import Record
+from commcheck.report.runbook_pages import Section, sections
 from commcheck.report.text import duration
 from commcheck.report.words import (
     EXIT_CODES,
@@ -38,7 +42,6 @@ from commcheck.report.words import (
     Lang,
     Mark,
     folded,
-    many,
     pieces,
     rung_mark,
     say,
@@ -94,28 +97,51 @@ class Page:
     changes: changes_text.Section | None
     gaps: tuple[Gap, ...]
     fleet: Fleet
+    map: FleetMap | None
+    columns: tuple[str, ...]  # the checks of the map
     first_failing: tuple[tuple[Layer, tuple[str, ...]], ...]
     hosts: Hosts
     pictures: tuple[Picture, ...]
     more_pictures: int
+    runbook: tuple[Section, ...]  # of the checks that found something
     checks: Counter[Layer]  # planned, by layer
     unmeasured: int  # cases that were not permitted
     caps: Caps
     lowered: bool
 
+    @property
+    def sections(self) -> dict[str, str]:
+        """Ids of the runbook's sections in this page, by check."""
+        anchors = {section.anchor for section in self.runbook}
+        return {
+            check.id: f"runbook-{anchor(check.id)}"
+            for check in self.record.plan.checks
+            if anchor(check.id) in anchors
+        }
 
-def render(record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en") -> bytes:
-    """The whole page. ``lang`` is of the checks' own words: causes, meanings, remedies.
 
-    ``runbook_url`` is relative, or http(s); raises ``ValueError`` for any other scheme.
+def render(
+    record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en", runbook: str = ""
+) -> bytes:
+    """The whole page, in both languages; ``lang`` is the one that is read without a script.
+
+    ``runbook`` is its text: the sections for what was found stand in the page. ``runbook_url`` is
+    relative, or http(s); raises ``ValueError`` for any other scheme.
     """
-    runbook = _checked(runbook_url)
+    address = _checked(runbook_url)
+    whole, diagnosis = verdicts(record), diagnose(record)
     sources = _Sources(
-        record, diagnose(record), record.exit_code, verdicts(record), loud_hosts(record)
+        record,
+        diagnosis,
+        record.exit_code,
+        whole,
+        loud_hosts(record),
+        fleet_map(whole, record.plan.hosts or [h for _, hosts in whole.patterns for h in hosts]),
+        sections(runbook, (anchor(group.check) for group in diagnosis.groups)),
     )
     caps = Caps()
     while True:
-        data = _html(_page(sources, caps), runbook, lang)
+        data = _html(_page(sources, caps), address, lang)
         # What is no element is escaped, so every other "<" opens one.
         nodes = data.count(b"<") - data.count(b"</")
         if (len(data) <= MAX_BYTES and nodes <= MAX_NODES) or caps.hosts == 0:
@@ -132,6 +158,8 @@ class _Sources:
     exit_code: int
     verdicts: Verdicts
     loud: Loud
+    map: FleetMap | None
+    runbook: tuple[Section, ...]
 
 
 def _page(sources: _Sources, caps: Caps) -> Page:
@@ -150,10 +178,13 @@ def _page(sources: _Sources, caps: Caps) -> Page:
         changes=changes_text.section(record.changes, caps.cards) if record.changes else None,
         gaps=gaps(record, shelf)[: caps.cards],
         fleet=fleet(sources.verdicts, max_patterns=caps.patterns, max_cells=caps.cells),
+        map=sources.map,
+        columns=sources.verdicts.checks,
         first_failing=first_failing(record, diagnosis),
         hosts=host_pages(sources.loud, shelf, max_hosts=caps.hosts, max_lines=caps.lines),
         pictures=shown,
         more_pictures=more_pictures,
+        runbook=sources.runbook,
         checks=Counter(check.layer for check in record.plan.checks),
         unmeasured=sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in diagnosis.ladder),
         caps=caps,
@@ -175,19 +206,117 @@ def _checked(url: str) -> str:
 def _html(page: Page, runbook: str, lang: Lang) -> bytes:
     environment = _environment()
     style = environment.get_template("report.css").render()
+    script = environment.get_template("report.js").render()
+    numbers = _Numbers(page.record)
     text = environment.get_template("report.html").render(
         page=page,
         record=page.record,
         diagnosis=page.diagnosis,
-        style_hash=base64.b64encode(sha256(style.encode()).digest()).decode(),
+        style_hash=_digest(style),
+        script_hash=_digest(script),
+        island=_island(page, numbers, runbook),
+        numbers=numbers.of,
         exit_code=EXIT_CODES[page.exit_code],
         runbook=partial(_runbook, runbook),
         say=partial(say, lang=lang),
+        other=partial(say, lang="en" if lang == "zh" else "zh"),
+        t=t,
+        known=known,
+        counted=counted,
+        lang=lang,
         tag=_LANG_TAGS[lang],
         layers=list(Layer),
         of_hosts=page.record.info.noun == "host",
     )
     return text.encode("utf-8", "backslashreplace")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(sha256(text.encode()).digest()).decode()
+
+
+class _Numbers:
+    """Hosts as ranges of their places in a list: a script finds them, and a page stays small."""
+
+    def __init__(self, record: Record) -> None:
+        named = dict.fromkeys(record.plan.hosts)
+        for result in record.sorted:
+            named[result.host] = None
+            if result.host.startswith("@"):
+                for finding in result.findings:
+                    named.update(dict.fromkeys(finding.verdict.hosts))
+        self.hosts = [host for host in named if not host.startswith("@")]
+        self._place = {host: place for place, host in enumerate(self.hosts)}
+
+    def place(self, host: str) -> int:
+        """A host's place in the list."""
+        return self._place[host]
+
+    def of(self, hosts: Iterable[str]) -> str:
+        """``0-3,7``; empty where none of them is a host."""
+        places = sorted(self._place[host] for host in hosts if host in self._place)
+        ranges: list[list[int]] = []
+        for place in places:
+            if ranges and ranges[-1][1] == place - 1:
+                ranges[-1][1] = place
+            else:
+                ranges.append([place, place])
+        return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in ranges)
+
+
+_SCRIPT_WORDS: Final = {
+    "copy": t("Copy"),
+    "copied": t("Copied"),
+    "press": t("Press Ctrl+C"),
+    "match": t("{n} match"),
+    "nothing": t("nothing matches"),
+    "open": t("Open all"),
+    "close": t("Close all"),
+    "chat": t("Copy for chat"),
+}
+
+
+_LANGS: Final[tuple[Lang, ...]] = ("en", "zh")
+
+
+def _island(page: Page, numbers: _Numbers, runbook: str) -> dict[str, Any]:
+    """What the script needs beside the page: names, and the texts that it shows by itself."""
+    drawn = page.map
+    columns = page.columns
+    return {
+        "hosts": [clean(host) for host in numbers.hosts],
+        "groups": {
+            clean(name): numbers.of(hosts) for name, hosts in page.record.plan.groups.items()
+        },
+        "words": {name: [words.en, words.zh] for name, words in _SCRIPT_WORDS.items()},
+        "chat": [_chat(page, runbook, lang) for lang in _LANGS],
+        "map": {
+            "left": LEFT,
+            "column": (WIDTH - LEFT) / max(1, len(columns)),
+            "checks": [clean(check) for check in columns],
+            "rows": [
+                [row.y, row.height, numbers.place(row.hosts[0]), len(row.hosts)]
+                for row in drawn.rows
+            ]
+            if drawn
+            else [],
+        },
+    }
+
+
+def _chat(page: Page, runbook: str, lang: Lang) -> str:
+    """A few lines of Markdown for whoever else is awake."""
+    diagnosis = page.diagnosis
+    lines = [f"**{say(known(page.verdict.word), lang)}**: {say(diagnosis.says, lang)}"]
+    lines += [f"- {say(words, lang)}" for words in diagnosis.says_more]
+    for card in page.cards[:5]:
+        group = card.group
+        hosts = folded(group.hosts, 300)
+        lines.append(f"- {group.layer}: {say(group.title, lang)} ({len(group.hosts):,}) `{hosts}`")
+    if diagnosis.fix is not None and diagnosis.cause is not None:
+        lines.append(f"`{diagnosis.fix.text}`")
+        lines.append(_runbook(runbook, diagnosis.cause.check))
+    return clean("\n".join(lines))
 
 
 def _runbook(url: str, check: str) -> str:
@@ -209,7 +338,6 @@ def _environment() -> Environment:
         bar=bar,
         duration=duration,
         folded=folded,
-        many=many,
         pieces=pieces,
         rung_mark=rung_mark,
         utc=utc,

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Literal
+from urllib.parse import urlencode
 
 import junit_xml
 
@@ -24,6 +25,15 @@ MAX_CASES: Final = 20_000
 """Cases a file: GitLab refuses files of more than 250,000 objects or 30 MB."""
 
 RUNBOOK: Final = "runbook.md"
+
+By = Literal["host", "check", "layer"]
+"""What a class is: one of the hosts, one of the checks, or the layer as a whole.
+
+Choose once for a job: it is part of every case's identity, by which Jenkins keeps its history.
+"""
+
+REPORT: Final = "report.html"
+"""The page that a failure's text leads to, beside the folder of these files."""
 
 _WARNING_LIMIT: Final = 900
 """Jenkins keeps 1,000 characters of a passing case's output."""
@@ -40,7 +50,11 @@ _SKIP_WORDS: Final = {
 
 
 def render(
-    record: Record, *, runbook_url: str = RUNBOOK, strict: bool | None = None
+    record: Record,
+    *,
+    runbook_url: str = RUNBOOK,
+    strict: bool | None = None,
+    by: By = "host",
 ) -> dict[str, bytes]:
     """File names and contents; a layer without a case has no file. The same record, same bytes.
 
@@ -55,7 +69,7 @@ def render(
             chunk = results[start : start + MAX_CASES]
             suite = _Suite(
                 f"commcheck.{layer}",
-                [_case(result, labels[result.host], runbook_url, strict) for result in chunk],
+                [_case(result, labels[result.host], runbook_url, strict, by) for result in chunk],
                 # A split layer is merged by Jenkins, which adds the times up.
                 seconds=record.seconds if number == 1 else 0.0,
                 timestamp=record.info.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -87,6 +101,13 @@ def anchor(check: str) -> str:
     return check.replace(".", "-")
 
 
+def deep_link(result: Result) -> str:
+    """Where the page shows this case: ``#h=node-07&c=physical.nic-mtu``."""
+    asked = {} if result.host.startswith("@") else {"h": result.host}
+    plain = {**asked, "c": result.check}
+    return "#" + urlencode({name: text.encode("utf-8", "replace") for name, text in plain.items()})
+
+
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:6]
 
@@ -111,14 +132,30 @@ def _outcome(result: Result, strict: bool) -> str:
     return "failure" if outcome == "warn" and strict else outcome
 
 
-def _case(result: Result, label: str, runbook_url: str, strict: bool) -> Any:
+def _names(result: Result, label: str, by: By) -> tuple[str, str]:
+    """Class and name. All before the class's last dot is Jenkins' package: always the layer."""
+    layer = Layer.of(result.check)
+    check = one_line(result.check)
+    match by:
+        case "host":
+            return f"commcheck.{layer}.{label}", check
+        case "check":
+            return f"commcheck.{layer}.{check.partition('.')[2]}", label
+        case "layer":
+            return f"commcheck.{layer}", f"{check} {label}"
+
+
+def _case(result: Result, label: str, runbook_url: str, strict: bool, by: By) -> Any:
     verdict = result.worst.verdict
+    classname, name = _names(result, label, by)
     case = junit_xml.TestCase(
-        one_line(result.check),
-        classname=f"commcheck.{Layer.of(result.check)}.{label}",
+        name,
+        classname=classname,
         elapsed_sec=result.seconds,
     )
     outcome = _outcome(result, strict)
+    # Jenkins shows what passed at the second try as flaky; it stays a pass.
+    case.retried = result.retried if outcome in ("pass", "warn") else 0
     if outcome == "warn":
         runbook = f"\nrunbook: {runbook_url}#{anchor(result.check)}\n"
         case.stdout = one_line(f"WARN {verdict.reason}", _WARNING_LIMIT - len(runbook)) + runbook
@@ -167,6 +204,7 @@ def _text(message: str, result: Result, runbook_url: str) -> str:
     if worst.unproven_below:
         lines.append(f"not proven below: {', '.join(worst.unproven_below)}")
     lines.append(f"runbook: {runbook_url}#{anchor(result.check)}")
+    lines.append(f"report: {REPORT}{deep_link(result)}")
     lines += _evidence(result.findings)
     text = clean("\n".join(lines))
     return cut(text, CAP, f"frames of {host} in the run folder") + "\n"
@@ -226,6 +264,9 @@ class _Suite(junit_xml.TestSuite):  # type: ignore[misc]  # junit-xml has no typ
             node.set("time", f"{case.elapsed_sec or 0.0:.3f}")
             for skipped in node.iter("skipped"):
                 skipped.attrib.pop("type")
+            if case.retried:
+                told = f"proved nothing {case.retried} times before it passed"
+                ET.SubElement(node, "flakyFailure", type="retried", message=told)
         return element
 
 

@@ -94,7 +94,10 @@ def _head(record: Record, diagnosis: Diagnosis) -> Iterator[str]:
 def _where(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.cause:
         group = diagnosis.cause
-        yield f"**Where:** {_hosts(group.hosts)}  \n**Why:** {escape(group.reason)}"
+        shared = "; ".join(escape(share.words.en) for share in group.shares)
+        yield f"**Where:** {_hosts(group.hosts)}  \n**Why:** {escape(group.reason)}" + (
+            f"  \n**Shared by:** {shared}" if shared else ""
+        )
 
 
 def _ladder(ladder: tuple[Rung, ...]) -> str:
@@ -148,6 +151,9 @@ def _cause(card: Card, diagnosis: Diagnosis, runbook_url: str) -> str:
         lines.append(f"May be a consequence: the {diagnosis.layer} layer breaks below it.")
     if group.meaning:
         lines.append(escape(group.meaning.en))
+    lines += [f"follows from it: {_code(each.check)} on {_hosts(each.hosts)}"
+              for each in group.follows]  # fmt: skip
+    lines += [f"against it: {escape(words.en)}" for words in group.speaks_against]
     lines.append(f"{escape(card.example)}: {escape(group.reason)}")
     lines += [
         f"wanted {_code(row.text)}, set in {escape(row.origin)}"

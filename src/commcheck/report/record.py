@@ -53,7 +53,8 @@ class PlannedCheck:
     """A check of the plan: ``source`` is its path or ``bundled``.
 
     ``overrides`` is empty, or says what it stands in for: ``bundled`` or a path. ``digest`` is of
-    its file: two runs with the same one asked the same.
+    its file: two runs with the same one asked the same. ``explained_by``: slugs of causes of which
+    its own fail may be a consequence.
     """
 
     id: str
@@ -61,6 +62,7 @@ class PlannedCheck:
     source: str = "bundled"
     overrides: str = ""
     digest: str = ""
+    explained_by: tuple[str, ...] = ()
 
     @property
     def layer(self) -> Layer:
@@ -70,11 +72,15 @@ class PlannedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be judged: hosts in inventory order, checks in playbook order, cases by host."""
+    """What is to be judged: hosts in inventory order, checks in playbook order, cases by host.
+
+    ``groups``: the inventory's groups, and ``leaf NAME`` where it names switches, with their hosts.
+    """
 
     hosts: tuple[str, ...] = ()
     checks: tuple[PlannedCheck, ...] = ()
     cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:

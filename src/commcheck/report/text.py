@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from commcheck.diagnose import BREAKS_HERE, Diagnosis, Fix, Group, Rung, diagnose, many
+from commcheck.diagnose import BREAKS_HERE, Diagnosis, Fix, Group, Rung, diagnose
+from commcheck.headline import many
 from commcheck.model import Kind, Status
 from commcheck.report import changes_text
 from commcheck.report.cleaning import columns, for_console
@@ -188,6 +189,14 @@ def _headline(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
 
 
 def _next_step(diagnosis: Diagnosis, runbook_url: str, folder: Path | None) -> Iterator[str]:
+    if diagnosis.cause is not None:
+        for share in diagnosis.cause.shares[:2]:
+            yield f"{'Shared by:':12} {for_console(share.words.en, 2000)}"
+        for label, told in (
+            ("For it:", diagnosis.cause.speaks_for),
+            ("Against:", diagnosis.cause.speaks_against),
+        ):
+            yield from (f"{label:12} {for_console(words.en, 2000)}" for words in told[:2])
     if diagnosis.fix is not None and diagnosis.cause is not None:
         steps: dict[int, list[Fix]] = {}
         for fix in diagnosis.cause.fixes:

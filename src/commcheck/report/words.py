@@ -12,6 +12,7 @@ from commcheck.diagnose import BREAKS_HERE, FAILS_TOO, Rung
 from commcheck.model import Evidence, Finding, Kind, Status, Words
 from commcheck.report.cleaning import clean
 from commcheck.report.events import plain
+from commcheck.report.interface import known
 from commcheck.report.ranges import fold_hosts
 
 Lang = Literal["en", "zh"]
@@ -27,6 +28,11 @@ class Mark:
     glyph: str
     word: str
     tone: str  # "pass", "warn", "fail", "error", "skip" or "gated"
+
+    @property
+    def says(self) -> Words:
+        """Glyph and word, in both languages."""
+        return Words(str(self), f"{self.glyph} {known(self.word).zh}")
 
     def __str__(self) -> str:
         return f"{self.glyph} {self.word}"
