@@ -136,6 +136,7 @@ def _diagnose(record: Record) -> Diagnosis:
     failing = [group for group in groups if _fails(group.status, strict=strict)]
     layer = min((group.layer for group in failing), key=lambda each: each.height, default=None)
     lowest = tuple(group for group in failing if group.layer is layer)
+    warned = tuple(group for group in groups if group.status is Status.WARN)
     unjudged = _unjudged(record)
     count = len(record.plan.hosts) or len({result.host for result in record.sorted})
     whole = Whole(count, record.info.noun)
@@ -151,7 +152,7 @@ def _diagnose(record: Record) -> Diagnosis:
     return Diagnosis(
         status=_status(record, ladder, bool(unjudged)),
         layer=layer,
-        says=headline(lowest, len(unjudged), ladder, whole),
+        says=headline(lowest, warned, len(unjudged), ladder, whole),
         says_more=tuple(more),
         hosts=hosts,
         host_count=count,

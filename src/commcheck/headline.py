@@ -63,17 +63,35 @@ def passes(rung: Rung) -> bool:
     return rung.word.split(",")[0] == "pass"
 
 
-def headline(lowest: Sequence[Group], unjudged: int, ladder: Sequence[Rung], whole: Whole) -> Words:
-    """One sentence: where it breaks, why and on how many; or what was proven instead."""
+def headline(
+    lowest: Sequence[Group],
+    warned: Sequence[Group],
+    unjudged: int,
+    ladder: Sequence[Rung],
+    whole: Whole,
+) -> Words:
+    """One sentence: where it breaks, why and on how many; or what was proven instead.
+
+    Where nothing fails, ``warned`` is told as well: a job over TCP must not read like a pass.
+    """
     if lowest:
         return _broken(lowest, whole)
     if unjudged:
         part = whole.part(unjudged)
-        return Words(
+        told = Words(
             f"No failure found, but {part.en} could not be judged",
             f"未发现故障，但{part.zh}未能判定",
         )
-    return _good(ladder, whole)
+    else:
+        told = _good(ladder, whole)
+    if not warned:
+        return told
+    title = warned[0].title
+    others = len(warned) - 1
+    return Words(
+        f"{told.en}; {many(len(warned), 'warning')}: {title.en}{', ...' if others else ''}",
+        f"{told.zh};{len(warned):,} 项告警：{title.zh or title.en}{'……' if others else ''}",
+    )
 
 
 def _broken(lowest: Sequence[Group], whole: Whole) -> Words:

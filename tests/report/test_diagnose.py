@@ -100,7 +100,8 @@ UNKNOWN = verdict(Status.ERROR, Kind.CHECK, "sudo refused")
             run(result("node-02", CHECKS[3], verdict(Status.WARN)), checks=CHECKS[:4]),
             Status.WARN,
             "Physical layer passes on 12 hosts;"
-            " library, runtime, application were not climbed",
+            " library, runtime, application were not climbed;"
+            " 1 warning: NIC firmware differs from its peers",
         ),
         (
             run(result("node-02", CHECKS[1], UNKNOWN)),
