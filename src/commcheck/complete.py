@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 _LAYERS: Final = ("physical", "library", "runtime", "application")
 _SLUG: Final = re.compile(r"""\bslug=\s*["']([a-z0-9-]+)["']""")
+_SECTION: Final = re.compile(r"^#### .* \(`([a-z0-9-]+)`\)$", re.MULTILINE)
 _ID: Final = re.compile(r"""\bid=\s*["']([a-z]+\.[a-z0-9-]+)["']""")
 _WORD: Final = re.compile(r"^.*[,:&!]")
 
@@ -61,11 +62,11 @@ def checks(ctx: click.Context) -> Iterator[str]:
 def checks_and_causes(ctx: click.Context) -> Iterator[str]:
     """Ids of checks, and slugs of their causes."""
     yield from checks(ctx)
-    # Checks of one subject may share their causes, in a module beside the reader.
-    for path in (*_check_files(ctx), *Path(__file__).parent.rglob("*.py")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if "Cause(" in text:
-            yield from _SLUG.findall(text)
+    # The runbook has a section for each bundled cause, wherever the cause is declared.
+    runbook = _bundled("runbook.md").read_text(encoding="utf-8")
+    yield from _SECTION.findall(runbook)
+    for path in _check_files(ctx):
+        yield from _SLUG.findall(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def faults(ctx: click.Context) -> Iterator[str]:
@@ -114,11 +115,15 @@ def _is_plain(source: str) -> bool:
     return "," in source or path.is_dir() or path.suffix in (".yaml", ".yml", ".ini", ".json", "")
 
 
-def _check_files(ctx: click.Context) -> Iterator[Path]:
+def _bundled(name: str) -> Path:
+    """What the wheel carries, or what lies beside the sources of a checkout."""
     here = Path(__file__).resolve().parent
-    wheel = here / "_bundled" / "checks"
-    bundled = wheel if wheel.is_dir() else here.parents[1] / "checks"
+    wheel = here / "_bundled"
+    return (wheel if wheel.is_dir() else here.parents[1]) / name
+
+
+def _check_files(ctx: click.Context) -> Iterator[Path]:
     extra: Any = ctx.params.get("check_folders") or ()
-    for folder in (*extra, Path("checks"), bundled):
+    for folder in (*extra, Path("checks"), _bundled("checks")):
         for layer in _LAYERS:
             yield from (folder / layer).glob("[a-z]*.py")
