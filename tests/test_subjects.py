@@ -389,3 +389,23 @@ def test_an_empty_machine_is_found_quickly(shell: str, tmp_path: Path) -> None:
     # 50 ms on a quiet machine; the sweep at the end and a busy test machine come on top.
     assert frame.ended_s - frame.started_s < 1.0
     assert time.monotonic() - start < 3.0
+
+
+def test_npus_have_the_ids_of_their_driver_and_not_the_order_of_pci() -> None:
+    """An id may be missing, and PCI addresses follow the board: neither may be counted."""
+    pci = "".join(
+        f"accelerator 0x19e5 /sys/devices/pci0000:{bus}/0000:{bus}:00.0\n"
+        for bus in ("01", "02", "c1")
+    )
+    found = machine(host(), f"{BASE}{pci}npu 0\nnpu 10\nnpu 2\nnpu x\nnpu 0\n")
+    assert found.platform == "ascend"
+    assert [each.label for each in found.accelerators] == ["npu0", "npu2", "npu10"]
+    assert {each.pci for each in found.accelerators} == {None}
+    assert found.npus == "0:2:10"
+    without = machine(host(), BASE + pci)
+    assert [each.pci for each in without.accelerators] == [
+        "0000:01:00.0",
+        "0000:02:00.0",
+        "0000:c1:00.0",
+    ]
+    assert machine(host(), BASE + GPU).npus is None

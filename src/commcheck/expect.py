@@ -117,7 +117,7 @@ RDMA_MTU: Final = Key(
 FLOW_CONTROL: Final = Key(
     name="commcheck_flow_control",
     read=one_of("pfc", "global", "none"),
-    defaults={"gpu-roce": "pfc"},
+    defaults={"gpu-roce": "pfc", "ascend": "pfc"},
     source="vendor RoCE guides",
     meaning="how the fabric avoids loss: PFC, global pause, or not at all (lossy RoCE)",
 )
@@ -173,6 +173,20 @@ GPU_COUNT: Final[Key[int | None]] = Key(
     name="commcheck_gpu_count",
     read=whole(1, 64, "a number of GPUs"),
     meaning="GPUs that the driver should list",
+)
+
+# No default of 8: an A3 has 16 chips. Undeclared, the driver's device files say how many there are.
+NPU_COUNT: Final[Key[int | None]] = Key(
+    name="commcheck_npu_count",
+    read=whole(1, 64, "a number of NPUs"),
+    meaning="NPUs (chips) that npu-smi should list",
+)
+
+# No default: whether the site encrypts is its own policy. Undeclared, all must be alike.
+NPU_TLS: Final[Key[int | None]] = Key(
+    name="commcheck_npu_tls",
+    read=whole(0, 1, "0 (off) or 1 (on)"),
+    meaning="TLS switch of the NPUs; undeclared: that of the fleet",
 )
 
 # No default: what the driver calls the default limit is compared with, and says so.

@@ -13,7 +13,7 @@ from typing import Final
 
 from commcheck.check import failed, limit, not_applicable, passed, undecidable, warned
 from commcheck.counters import WINDOW_SOURCE, Errors, length
-from commcheck.model import Cause, Rail, Verdict
+from commcheck.model import Accelerator, Cause, Rail, Verdict
 
 KNOWN_DRIVERS: Final = ("mlx5_core", "bnxt_en")
 """Drivers whose counters are known by name: one of theirs that is missing is a new layout."""
@@ -33,25 +33,30 @@ class Limits:
 
 
 def settle(
-    found: Errors, rail: Rail, cause: Cause, limits: Limits, *, advisory: bool = False
+    found: Errors,
+    rail: Rail | Accelerator,
+    cause: Cause,
+    limits: Limits,
+    *,
+    advisory: bool = False,
 ) -> Verdict:
     """The verdict on counters that should not grow. ``advisory``: a warning at most."""
     measured = found.measured
     since = found.since
-    places = {"netdev": rail.netdev or "?", "hca": rail.hca, "pci": rail.pci or "?"}
+    places = _places(rail)
     if found.visit.added:
         say = warned if advisory else failed
         reason = f"{rail.label}: {found.visit}, want none"
-        return say(cause, reason, measured=measured, port=rail.port, **places)
+        return say(cause, reason, measured=measured, **places)
     if since is not None and since.added:
         say = failed if since.per_hour > limits.since_per_hour and not advisory else warned
         none_now = f"none in the last {length(found.visit.seconds)}"
         reason = f"{rail.label}: {since}, since an earlier run; {none_now}"
-        return say(cause, reason, measured=measured, port=rail.port, **places)
+        return say(cause, reason, measured=measured, **places)
     if found.full:
         return undecidable(
             f"{rail.label}: {', '.join(found.full)} stands at its highest value and cannot grow",
-            turn_on=f"set it to zero with perfquery -R, port {rail.port} of {rail.hca} (root)",
+            turn_on=f"set it to zero with perfquery -R on {rail.label} (root)",
         )
     longest = found.longest
     reset = f"; reset since: {', '.join(longest.reset)}" if longest.reset else ""
@@ -63,6 +68,14 @@ def settle(
         f"{rail.label}: {longest}{found.told}, and nothing tells when",
         turn_on="run again later on the same boot, or set window_s: 10",
     )
+
+
+def _places(subject: Rail | Accelerator) -> dict[str, str]:
+    """What the subject fills into a remedy's command."""
+    if isinstance(subject, Accelerator):
+        return {"npu": str(subject.index)}
+    named = {"netdev": subject.netdev or "?", "hca": subject.hca, "pci": subject.pci or "?"}
+    return {**named, "port": str(subject.port)}
 
 
 def absent(rail: Rail, what: str) -> Verdict:

@@ -171,7 +171,7 @@ def _settle(pool: _Pool) -> Verdict | None:
 def _drift(trait: Trait, member: _Member, key: str, most: str, number: int, total: int) -> Verdict:
     on = f"{member.finding.subject} has " if member.finding.subject else ""
     return Verdict(
-        status=Status.WARN,
+        status=Status.FAIL if trait.fails else Status.WARN,
         reason=f"{on}{trait.title.en} {_shown(key)}, {number} of {total} peers have {_shown(most)}",
         cause=trait.cause,
         remedies=trait.cause.remedies,
@@ -190,7 +190,7 @@ def _split(pool: _Pool, counts: Sequence[tuple[str, int]]) -> Verdict:
     parts = ", ".join(f"{number} have {_shown(key)}" for key, number in counts[:4])
     more = f", and {len(counts) - 4} more values" if len(counts) > 4 else ""
     return Verdict(
-        status=Status.WARN,
+        status=Status.FAIL if pool.trait.fails else Status.WARN,
         reason=f"{f'{on}: ' if on else ''}{pool.trait.title.en} has no majority among "
         f"{len(pool.members)} peers: {parts}{more}; {VARIABLE} says who should be alike",
         cause=pool.trait.cause,

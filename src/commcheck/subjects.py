@@ -75,6 +75,7 @@ class _Found:
     ports: list[_Port] = field(default_factory=list)
     accelerators: list[tuple[str, str]] = field(default_factory=list)  # (vendor, PCI path)
     gpus: list[str] = field(default_factory=list)  # PCI addresses that the driver knows
+    npus: list[int] = field(default_factory=list)  # chip ids that the driver knows
     default_nets: set[str] = field(default_factory=set)
     nets: list[tuple[str, str]] = field(default_factory=list)  # (netdev, address) behind it
     routes: list[tuple[str, ipaddress.IPv4Network]] = field(default_factory=list)
@@ -127,6 +128,8 @@ def _read(text: str) -> _Found:
                 found.accelerators.append((VENDORS[words[0]], words[1]))
             case "gpu":
                 found.gpus.append(words[0].lower())
+            case "npu" if re.fullmatch(r"\d{1,2}", words[0]):
+                found.npus.append(int(words[0]))
             case "default":
                 found.default_nets.add(words[0])
             case "net4" if len(words) == 3:
@@ -199,8 +202,14 @@ def _virtual(found: _Found) -> str:
 
 
 def _accelerators(found: _Found) -> Iterable[Accelerator]:
-    """By PCI address, which is the order in which the drivers number them."""
+    """By PCI address, the order in which NVIDIA's driver numbers; NPUs by the ids they have.
+
+    Chip ids follow the board and not PCI: which address belongs to which is not told here.
+    """
     seen = {(vendor, _last_bdf(path)) for vendor, path in found.accelerators}
+    if found.npus:
+        seen = {each for each in seen if each[0] != "ascend"}
+        yield from (Accelerator(index, "ascend") for index in sorted(set(found.npus)))
     seen |= {("nvidia", address) for address in found.gpus if _BDF.fullmatch(address)}
     count = dict.fromkeys(VENDORS.values(), 0)
     for vendor, pci in sorted(seen, key=lambda each: (each[0], each[1] or "")):

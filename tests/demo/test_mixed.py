@@ -20,7 +20,7 @@ PLATFORMS = ("h100-roce", "h200-ib", "ascend-910b")
 FAULTS = {"roce-1": "pfc-off", "ib-1": "no-subnet-manager", "npu-1": "npu-pfc-prio3"}
 STRANGE = {
     "h100-roce": r"(?i)\bnpu|hccn|hccl|ascend|subnet manager|opensm|pkey",
-    "h200-ib": r"(?i)\bnpu|hccn|hccl|ascend|\bPFC\b|DSCP|RoCE|mlnx_qos",
+    "h200-ib": r"(?i)\bnpu|hccn|hccl|ascend|\bPFC\b|DSCP|\bRoCE|mlnx_qos",
     "ascend-910b": r"(?i)\bGPU|NVLink|mlx5|mlnx_qos|nvidia|NCCL|ethtool|subnet manager",
 }
 """What nobody may read of a host of that platform."""

@@ -28,6 +28,7 @@ class NpuState:
     netdetect: str | None = ""  # "": the gateway
     kept_address: str | None = ""  # "": as it is set
     name: str = "910B3"
+    driver: str = "24.1.rc3"
     present: bool = True
     health: str = "OK"
     link_up: bool = True

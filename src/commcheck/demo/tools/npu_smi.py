@@ -13,7 +13,7 @@ TOOLS: Final = ("npu-smi",)
 
 _HEAD: Final = """\
 +------------------------------------------------------------------------------------------------+
-| npu-smi 24.1.rc3                 Version: 24.1.rc3                                             |
+| npu-smi {release}                 Version: {release}                                             |
 +---------------------------+---------------+----------------------------------------------------+
 | NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
 | Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
@@ -56,9 +56,10 @@ def info(npus: list[NpuState]) -> str:
         for npu in npus
     )
     idle = "".join(
-        f"{f'| No running processes found in NPU {npu.number}':<97}|\n{_RULE}" for npu in npus
+        f"{f'| No running processes found in NPU {npu.number}':<98}|\n{_RULE}" for npu in npus
     )
-    return f"{_HEAD}{_RULE}{rows}{_PROCESSES}{_RULE}{idle}"
+    head = _HEAD.format(release=npus[0].driver)
+    return f"{head}{_RULE}{rows}{_PROCESSES}{_RULE}{idle}"
 
 
 def topo(npus: list[NpuState]) -> str:

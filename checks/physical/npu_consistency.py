@@ -1,0 +1,69 @@
+"""The NPUs of a host have the driver and the model of their peers.
+
+Why: HCCL of one driver release does not always connect with another's (TLS is checked from HDK 25.2
+on, and not before), and a ring with one slower model goes at its pace.
+Reads: ``npu-smi info``. One verdict for the host; hosts are compared.
+By hand: ``npu-smi info``: the release in its head, the column Name.
+Mend: bring driver and firmware of the odd hosts to the release of the fleet.
+Healthy though odd: groups of different models are declared apart with ``commcheck_peers``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commcheck.check import Check, Nothing, Trait, reads, to_compare
+from commcheck.formats.npu_smi import NPU_SMI, NpuSmi
+from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.npu import ASCEND
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The NPUs that the driver lists."""
+
+    smi: NpuSmi = reads(NPU_SMI)
+
+
+DRIFT = Cause(
+    slug="npu-host-drift",
+    title=Words("NPUs unlike those of the peers", "NPU 与同组主机不一致"),
+    meaning=Words(
+        "Driver release or model of the NPUs is another than on most hosts of the group.",
+        "NPU 的驱动版本或型号与同组多数主机不同。",
+    ),
+    remedies=(
+        Remedy(
+            command="npu-smi info",
+            effect=Words(
+                "Shows release and models. Install the fleet's release of driver and firmware.",
+                "显示版本与型号。请安装与集群一致的驱动与固件版本。",
+            ),
+            precondition=Words(
+                "Reading is free; a new driver needs a drained host and a restart.",
+                "读取无影响；更换驱动需排空并重启主机。",
+            ),
+        ),
+    ),
+)
+
+
+def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
+    """Release and models; whether they are right only the peers can tell."""
+    models = sorted({chip.name for chip in seen.smi.chips})
+    return to_compare({"release": seen.smi.version, "models": models})
+
+
+CHECK = Check(
+    id="physical.npu-consistency",
+    title=Words("NPUs as on the peers", "NPU 同组一致"),
+    subject=Machine,
+    seen=Seen,
+    judge=judge,
+    causes=(DRIFT,),
+    platforms=ASCEND,
+    peers=(
+        Trait("release", Words("NPU driver release", "NPU 驱动版本"), DRIFT),
+        Trait("models", Words("NPU model", "NPU 型号"), DRIFT),
+    ),
+)

@@ -1,0 +1,82 @@
+"""The driver calls every NPU healthy.
+
+Why: An NPU in alarm computes no more, or soon will not: HBM errors, overheating, a lost link. The
+job that gets it fails, sometimes after hours.
+Reads: ``npu-smi info``, the column Health. One verdict for the host.
+By hand: ``npu-smi info``; ``npu-smi info -t health -i NPU -c CHIP`` shows the code: 81078603 is a
+network link that is down.
+Mend: look the code up in the vendor's list; most need a reset of the chip or its replacement.
+Healthy though odd: Warning lets jobs run, so it warns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commcheck.check import Check, Nothing, failed, passed, reads, warned
+from commcheck.formats.npu_smi import NPU_SMI, NpuChip, NpuSmi
+from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.npu import ASCEND, READS
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The NPUs that the driver lists."""
+
+    smi: NpuSmi = reads(NPU_SMI)
+
+
+CODE = Remedy(
+    command="npu-smi info -t health -i {npu} -c {chip}",
+    effect=Words(
+        "Shows the error code and what it means; the vendor's list says what mends it.",
+        "显示错误码及其含义；处理办法见厂商故障码手册。",
+    ),
+    precondition=READS,
+)
+
+ALARM = Cause(
+    slug="npu-alarm",
+    title=Words("NPU in alarm", "NPU 告警"),
+    meaning=Words(
+        "The driver reports a fault of the chip that jobs do not survive.",
+        "驱动报告芯片故障，作业无法在其上继续运行。",
+    ),
+    remedies=(CODE,),
+)
+WARNING = Cause(
+    slug="npu-warning",
+    title=Words("NPU with a warning", "NPU 预警"),
+    meaning=Words(
+        "The driver reports something about the chip that does not stop jobs yet.",
+        "驱动报告芯片存在异常，但暂不影响作业。",
+    ),
+    remedies=(CODE,),
+)
+
+
+def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
+    """Alarm and Critical fail, Warning and UNKNOWN warn."""
+    bad = [chip for chip in seen.smi.chips if chip.health in ("Alarm", "Critical")]
+    odd = [chip for chip in seen.smi.chips if chip.health in ("Warning", "UNKNOWN")]
+    measured = {"health": {_name(chip): chip.health for chip in (*bad, *odd)}}
+    if not bad and not odd:
+        return passed(f"all {len(seen.smi.chips)} NPUs are OK")
+    say, cause, first = (failed, ALARM, bad[0]) if bad else (warned, WARNING, odd[0])
+    told = ", ".join(f"{_name(chip)} is {chip.health}" for chip in (*bad, *odd))
+    return say(cause, f"{told}; want OK", measured=measured, npu=first.npu, chip=first.chip)
+
+
+def _name(chip: NpuChip) -> str:
+    return f"NPU {chip.npu}" if not chip.chip else f"NPU {chip.npu} chip {chip.chip}"
+
+
+CHECK = Check(
+    id="physical.npu-health",
+    title=Words("NPUs are healthy", "NPU 健康状态正常"),
+    subject=Machine,
+    seen=Seen,
+    judge=judge,
+    causes=(ALARM, WARNING),
+    platforms=ASCEND,
+)

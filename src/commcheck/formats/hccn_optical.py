@@ -1,0 +1,100 @@
+"""``hccn_tool -optical -g``: the module of each NPU's port, its light and its alarms.
+
+Powers are mW for each lane, thresholds stand in the same answer, flags are bit masks of lanes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from commcheck.errors import ParseError
+from commcheck.formats.hccn import per_npu
+from commcheck.formats.lines import need, once, only
+
+State = Literal["present", "absent", "unreachable"]
+
+FLAGS: Final = ("Tx Los Flag", "Rx Los Flag", "Tx LoL Flag", "Rx LoL Flag")
+
+
+@dataclass(frozen=True, slots=True)
+class NpuOptical:
+    """A module. Where it is not ``present`` the tool may still print old values: none are kept.
+
+    ``unreachable``: it does not answer on its management bus. Powers in mW by lane; ``flags``: by
+    name the lanes that they are up for.
+    """
+
+    state: State
+    part_number: str | None = None
+    temperature_c: float | None = None
+    temperature_high_c: float | None = None
+    tx_mw: tuple[tuple[int, float], ...] = ()
+    rx_mw: tuple[tuple[int, float], ...] = ()
+    tx_limits_mw: tuple[float, float] | None = None  # low, high
+    rx_limits_mw: tuple[float, float] | None = None
+    flags: tuple[tuple[str, int], ...] = ()
+
+
+def optical(text: str, tool: str) -> NpuOptical:
+    """The module; raises ``ParseError`` where a present one lacks its powers or thresholds."""
+    if text.strip() == "Optical module is not present.":
+        return NpuOptical("absent")
+    if text.strip() == "Control link unreachable.":
+        return NpuOptical("unreachable")
+    head, *lines = text.rstrip("\n").split("\n")
+    only(r"optical info:", head, text, tool)
+    values: dict[str, str] = {}
+    for line in lines:
+        found = only(r"(\w[\w ]*?)\s*: ?(.*)", line, text, tool)
+        once(values, found[1], found[2].strip(), text, tool)
+    need(values, {"present"}, text, tool)
+    present = only(r"present|not present", values["present"], text, tool)[0]
+    if present == "not present":
+        return NpuOptical("absent")
+    need(values, {"temperature", "Temp High Thres", "vendor part number"}, text, tool)
+    return NpuOptical(
+        state="present",
+        part_number=values["vendor part number"],
+        temperature_c=_number(values["temperature"], "C", text, tool),
+        temperature_high_c=_number(values["Temp High Thres"], "C", text, tool),
+        tx_mw=_lanes(values, "Tx Power", text, tool),
+        rx_mw=_lanes(values, "Rx Power", text, tool),
+        tx_limits_mw=_limits(values, "TxPower", text, tool),
+        rx_limits_mw=_limits(values, "RxPower", text, tool),
+        flags=tuple((name, lane) for name in FLAGS for lane in _mask(values, name, text, tool)),
+    )
+
+
+def _lanes(
+    values: dict[str, str], what: str, text: str, tool: str
+) -> tuple[tuple[int, float], ...]:
+    found = []
+    for key, value in values.items():
+        lane = re.fullmatch(rf"{what}(\d)", key)
+        if lane is not None and value not in ("NA", "N/A", "not supported"):
+            found.append((int(lane[1]), _number(value, "mW", text, tool)))
+    if not found or [lane for lane, _ in found] != list(range(len(found))):
+        raise ParseError(tool, text, f"{what} of every lane")
+    return tuple(found)
+
+
+def _limits(values: dict[str, str], what: str, text: str, tool: str) -> tuple[float, float]:
+    keys = f"{what} Low Thres", f"{what} High Thres"
+    need(values, set(keys), text, tool)
+    low, high = (_number(values[key], "mW", text, tool) for key in keys)
+    return low, high
+
+
+def _mask(values: dict[str, str], name: str, text: str, tool: str) -> list[int]:
+    need(values, {name}, text, tool)
+    bits = int(only(r"0x([0-9a-fA-F]{1,4})", values[name], text, tool)[1], 16)
+    return [lane for lane in range(16) if bits >> lane & 1]
+
+
+def _number(value: str, unit: str, text: str, tool: str) -> float:
+    return float(only(rf"(-?\d+(?:\.\d+)?) {unit}", value, text, tool)[1])
+
+
+OPTICAL: Final = per_npu("-optical -g", optical)
