@@ -168,6 +168,20 @@ def test_accept_new_keeps_the_key_and_says_so_once(tmp_path: Path) -> None:
     assert refusal(keys, wanted, B).code == "host-key-changed"
 
 
+def test_accept_new_sees_what_another_process_accepted_meanwhile(tmp_path: Path) -> None:
+    file = tmp_path / "kh"
+    file.write_text(line("gpu-02", B).rstrip("\n"))
+    wanted = Wanted(Mode.ACCEPT_NEW, ("gpu-01",), (file,))
+    ours, late, other = HostKeys(pytest.fail), HostKeys(pytest.fail), HostKeys(lambda _note: None)
+    for keys in (ours, late, other):
+        assert keys.types(wanted) == ()  # all have read the file
+    other.check("gpu-01:22", wanted, A)
+    before = file.read_text()
+    ours.check("gpu-01:22", wanted, A)
+    assert refusal(late, wanted, B).code == "host-key-changed"
+    assert file.read_text() == before
+
+
 def test_accept_new_mends_a_missing_last_newline(tmp_path: Path) -> None:
     file = tmp_path / "kh"
     file.write_text(line("gpu-02", B).rstrip("\n"))
