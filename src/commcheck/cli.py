@@ -111,6 +111,51 @@ def demo(ctx: click.Context, /, **options: Any) -> int:
 main.add_command(analyze)
 
 
+@main.command(short_help="Profile a few steps of your own training, and judge the traces.")
+@click.argument("argv", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option(
+    "--steps", type=click.IntRange(1, 50), default=3, show_default=True, help="Profiled steps."
+)
+@click.option(
+    "--skip-steps",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Optimizer steps to let pass before.",
+)
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(1),
+    default=1800.0,
+    show_default=True,
+    metavar="S",
+    help="How long to wait for the traces.",
+)
+@click.option("--go-on", is_flag=True, help="Let the command run on once the traces are there.")
+@click.option("--keep", type=a_path(), metavar="DIR", help="Keep the traces in this folder.")
+@click.option(
+    "--busbw",
+    "busbw_gbytes",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GBYTES",
+    help="busbw in GB/s that a sweep measured: the wire of the trace is held against it.",
+)
+@STRICT
+@together(*WHERE)
+def step(**options: Any) -> int:
+    """Start COMMAND, profile a few of its steps, end it, and judge the traces. Nothing is edited.
+
+    COMMAND is what starts your training on this machine: torchrun or python with their words, any
+    script around them. A hook that Python loads at its start counts the steps of the optimizer,
+    runs torch.profiler around some of them on every rank, and leaves all else as it is.
+    """
+    from commcheck.offline import step as command
+
+    return command(**options)
+
+
 @main.command("list", short_help="What exists, and what would run.")
 @click.argument(
     "what",

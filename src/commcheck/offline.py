@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
+
 from commcheck.analysis import Analysis, analyse
 from commcheck.deliver import Delivery
 from commcheck.errors import UsageError
@@ -115,6 +117,35 @@ def trace(
         "kernels": ", ".join(kernels),
     }
     return _leave("trace", paths, work, given, **where)
+
+
+def step(
+    *,
+    argv: tuple[str, ...],
+    steps: int,
+    skip_steps: int,
+    wait_s: float,
+    go_on: bool,
+    keep: Path | None,
+    busbw_gbytes: float | None,
+    **where: Any,
+) -> int:
+    """Profile a few steps of a command, and analyse its traces."""
+    from commcheck.jobs.step.own import Wanted, analyse_own
+    from commcheck.trace.rungs import Known
+
+    wanted = Wanted(steps, skip_steps, wait_s, go_on)
+    given = {"steps": steps, "skip_steps": skip_steps, "busbw_gbytes": busbw_gbytes,
+             "keep": keep}  # fmt: skip
+    work = partial(
+        analyse_own,
+        argv,
+        wanted,
+        Known(busbw_gbytes=busbw_gbytes),
+        keep,
+        partial(click.echo, err=True),
+    )
+    return _leave("step", argv, work, given, **where)
 
 
 def metrics(

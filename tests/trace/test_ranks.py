@@ -76,6 +76,16 @@ def test_matching_is_by_sequence_number_where_it_is_unique() -> None:
     assert notes == []
 
 
+def test_threads_of_gloo_are_no_streams() -> None:
+    def on(thread: int, start: int) -> Call:
+        return replace(call(-1), stream=f"thread {thread}", start=start, end=start + 1)
+
+    ranks = [[on(0, 10), on(1, 20), on(0, 30)], [on(1, 11), on(0, 21), on(0, 31)]]
+    by_thread = [sorted(mine, key=lambda each: each.stream) for mine in ranks]
+    matched = match(by_thread, [])
+    assert [(a.start, b.start) for a, b in matched] == [(10, 11), (20, 21), (30, 31)]
+
+
 def test_what_differs_between_ranks_is_told_and_not_matched() -> None:
     notes: list[str] = []
     assert match([[call(1), call(2)], [call(1)]], notes) == []

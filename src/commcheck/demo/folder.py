@@ -55,6 +55,14 @@ exit 1
 }
 """sudo, by whether it lets the user do anything."""
 
+PYTHON: Final = r"""#!/bin/sh
+# python3 -c STARTER TEXT OPTIONS, the training step; this simulated host knows nothing else.
+if [ "$1" = -c ] && [ $# = 4 ]; then exec "${0%/*}/train_step" "$4"; fi
+echo "python3: this simulated host knows no python3 $*" >&2
+exit 64
+"""
+"""python3, which must not be that of the machine the demo runs on."""
+
 TIME_PASSES: Final = "commcheck-time-passes"
 """Run between the first reading of what counts up and the second: puts later answers in place."""
 
@@ -74,6 +82,8 @@ def write(host: HostState, folder: Path, queries: Iterable[str] = ()) -> None:
     for tool in {*TOOLS} - host.missing:
         (folder / "bin" / tool).symlink_to(".asker")
     _script(folder / "bin" / "sudo", SUDO[host.sudo])
+    if "python3" not in host.missing:
+        _script(folder / "bin" / "python3", PYTHON)
     now = _files(host, asked)
     later = _files(replace(host, second=host.second + LATER_S), asked)
     _script(folder / "bin" / TIME_PASSES, _overwriting(now, later))

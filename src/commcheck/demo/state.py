@@ -124,7 +124,8 @@ class GpuState:
     """One GPU. ``lost``: on the bus, and the driver cannot talk to it any more.
 
     ``links_gbytes``: GB/s of each NVLink one way, None where it is inactive. ``ring_share``: what
-    a ring gets of them; ``nvls_gain``: and more, where the NVSwitches reduce.
+    a ring gets of them; ``nvls_gain``: and more, where the NVSwitches reduce. ``pace``: what it
+    really computes of what its kind does, whatever it says of itself.
     """
 
     root: str
@@ -137,6 +138,7 @@ class GpuState:
     all_inactive: bool = False  # as newer drivers say instead of a list
     ring_share: float = 0.77
     nvls_gain: float = 1.3
+    pace: float = 1.0
     pcie_gen: int | None = 5
     pcie_max_gen: int = 5
     pcie_width: int | None = 16

@@ -7,12 +7,14 @@ paths between the hosts that take part (``paths``) give the table (``jobs.simula
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from commcheck.demo.paths import RDMA_S, Path, between, has_gpudirect, inside, network
 from commcheck.demo.state import HostState, active_mtu_bytes
+from commcheck.demo.training import printed
 from commcheck.jobs.reading import COLLECTIVES, GIB, Rank
 from commcheck.jobs.simulate import (
     IN_PIECES,
@@ -28,6 +30,7 @@ TOOLS: Final = (
     "mpirun",
     "srun",
     "ib_write_bw",
+    "train_step",
     *(f"{name}_perf" for name in COLLECTIVES),
     *(f"{name}_test" for name in COLLECTIVES),
 )
@@ -65,6 +68,8 @@ def answer(
         return Said(_VERSIONS[tool])
     if tool == "ib_write_bw":
         return _write(fleet, host, argv)
+    if tool == "train_step":
+        return Said(printed(fleet[host], json.loads(argv[1])))
     hosts, each = [host], _number(argv, "-g") or _number(argv, "-p") or 1
     if tool == "mpirun":
         places = [place.rpartition(":") for place in _value(argv, "-H").split(",")]

@@ -112,7 +112,8 @@ class Job(Launches[Search]):
 
     ``least``: hosts that one run needs. ``programs``: names of benchmarks, by platform.
     ``launch``: the parts of a run, the one that reports first; raises ``Unjudgeable`` where a
-    host cannot take part. ``together``: the verdicts on the batch as a whole.
+    host cannot take part. ``together``: the verdicts on the batch as a whole. ``shown``: what of
+    an output a report shows.
     """
 
     tool: str
@@ -124,3 +125,4 @@ class Job(Launches[Search]):
     launch: Callable[[Run, Members, Any], tuple[Part, ...]]
     read: Callable[[Run, Members, Any, Answered], Ran]
     together: Callable[[Search, Any], tuple[Verdict, ...]]
+    shown: Callable[[str], str] = str

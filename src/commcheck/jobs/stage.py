@@ -350,7 +350,7 @@ class _Runner:
         brought = []
         for launch in launches:
             told = self.job.read(launch.run, self.members, self.limits, launch.answer())
-            brought.append(replace(told, evidence=launch.evidence))
+            brought.append(replace(told, evidence=launch.evidence(self.job.shown)))
         return brought
 
     def _launch(self, run: Run) -> _Launch:
@@ -385,8 +385,7 @@ class _Launch:
         """True where the part that reports has reported."""
         return all(request.key in self.frames for request in self.parts[0].requests)
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
+    def evidence(self, shown: Callable[[str], str]) -> tuple[Evidence, ...]:
         """What a report shows of it."""
         keys = [request.key for part in self.parts[:1] for request in part.requests]
         return tuple(
@@ -394,7 +393,7 @@ class _Launch:
                 key=key,
                 rc=frame.rc,
                 seconds=round(max(0.0, frame.ended_s - frame.started_s), 3),
-                head=head_of(_output(frame)),
+                head=head_of(_shown(_output(frame), shown)),
                 truncated=frame.truncated,
             )
             for key in keys
@@ -420,6 +419,10 @@ class _Launch:
             what = why or "its answer was not recorded"
             return Answered(problem=f"the run on {self.run} was lost: {what}")
         return Answered(outputs=tuple(_output(frame) for frame in brought))
+
+
+def _shown(output: Output, shown: Callable[[str], str]) -> Output:
+    return replace(output, stdout=shown(output.stdout))
 
 
 def _output(frame: Frame) -> Output:

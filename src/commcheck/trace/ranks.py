@@ -66,13 +66,15 @@ def _by_key(calls: Iterable[Call], ranks: int) -> dict[_Key, Call]:
         and not 0 < call.transfer.group_size < ranks
     ]
     seqs = Counter((call.transfer.kind, call.transfer.group, call.seq) for call in calls)
-    for call in calls:
+    for call in sorted(calls, key=lambda each: each.start):
         kind, group = call.transfer.kind, call.transfer.group
         if call.seq >= 0 and seqs[(kind, group, call.seq)] == 1:
             keyed[(kind, group, call.seq, -1, "")] = call
             continue
-        place = (kind, group, call.step, call.stream)
-        keyed[(kind, group, ordinals[place], call.step, call.stream)] = call
+        # gloo hands collectives to whichever of its threads is free: on each rank another one.
+        stream = "" if call.stream.startswith("thread ") else call.stream
+        place = (kind, group, call.step, stream)
+        keyed[(kind, group, ordinals[place], call.step, stream)] = call
         ordinals[place] += 1
     return keyed
 

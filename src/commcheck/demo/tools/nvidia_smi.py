@@ -50,9 +50,7 @@ def in_use(host: HostState) -> str:
     """Memory in MiB and load in percent of each GPU; every job is on all of them."""
     used = _DRIVER_MIB + sum(each.mib for each in host.running)
     used += _RANK_MIB if host.job is not None else 0
-    return "".join(
-        f"{index}, {used}, {gpu.load_percent}\n" for index, gpu in enumerate(host.gpus)
-    )
+    return "".join(f"{index}, {used}, {gpu.load_percent}\n" for index, gpu in enumerate(host.gpus))
 
 
 def listed(gpus: tuple[GpuState, ...]) -> str:

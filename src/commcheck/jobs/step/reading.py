@@ -1,0 +1,124 @@
+"""What a training step printed: what ran where, and the packed trace of every rank."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from commcheck.check import Output
+from commcheck.errors import ParseError, UsageError
+from commcheck.trace.facts import JobFacts
+from commcheck.trace.job import job_facts
+
+TOOL: Final = "train_step.py"
+_TRACES: Final = re.compile(r"^(?:trace \d+ )?[A-Za-z0-9+/=]{40,}\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What ran: times of the profiled steps on rank 0 in ms, the rest as torch says it."""
+
+    torch: str
+    device: str
+    backend: str
+    ranks: int
+    sharding: str
+    parameters: int
+    step_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutput:
+    """``traces``: gzip bytes by rank. ``left_out``: bytes by rank of those above the cap.
+
+    ``problem``: why there is no step; ``missing``: what was not there for it.
+    """
+
+    ran: Ran | None = None
+    traces: Mapping[int, bytes]
+    left_out: Mapping[int, int]
+    problem: str = ""
+    missing: str = ""
+
+
+def parse(output: Output) -> StepOutput:
+    """Read the output of ``train_step.py``.
+
+    Raises ``ParseError`` where a line is none of its own, or a trace is not whole.
+    """
+    ran: Ran | None = None
+    problem = missing = ""
+    pieces: dict[int, list[bytes]] = {}
+    whole: dict[int, int] = {}
+    left_out: dict[int, int] = {}
+    try:
+        for line in output.stdout.splitlines():
+            word, _, rest = line.partition(" ")
+            if word == "step":
+                ran = _ran(json.loads(rest))
+            elif word == "problem":
+                told = json.loads(rest)
+                missing = missing or str(told.get("missing", ""))
+                problem = problem or _problem(told)
+            elif word == "trace":
+                rank, _, piece = rest.partition(" ")
+                pieces.setdefault(int(rank), []).append(base64.b64decode(piece, validate=True))
+            elif word in ("traced", "left-out"):
+                rank, _, size = rest.partition(" ")
+                (whole if word == "traced" else left_out)[int(rank)] = int(size)
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise ParseError(TOOL, f"{error}: {output.stdout[:200]}") from None
+    traces = {rank: b"".join(each) for rank, each in pieces.items()}
+    if {rank: len(data) for rank, data in traces.items()} != whole:
+        raise ParseError(TOOL, "a trace is not whole")
+    return StepOutput(ran=ran, traces=traces, left_out=left_out, problem=problem, missing=missing)
+
+
+def _ran(told: Mapping[str, object]) -> Ran:
+    times = told["step_ms"]
+    if not isinstance(times, list):
+        raise ValueError("no times")
+    return Ran(
+        torch=str(told["torch"]),
+        device=str(told["device"]),
+        backend=str(told["backend"]),
+        ranks=int(str(told["ranks"])),
+        sharding=str(told["sharding"]),
+        parameters=int(str(told["parameters"])),
+        step_ms=tuple(float(each) for each in times),
+    )
+
+
+def _problem(told: Mapping[str, object]) -> str:
+    if told.get("missing") == "torch":
+        return f"{told.get('python', 'Python')} has no torch"
+    return str(told["what"])
+
+
+def facts_of(traces: Mapping[int, bytes]) -> tuple[JobFacts, tuple[str, ...]]:
+    """What the traces say, and a line for each that could not be read.
+
+    They pass through a folder of this machine for as long as they are read. Raises ``ParseError``
+    where none could be.
+    """
+    with TemporaryDirectory(prefix="commcheck-traces-") as folder:
+        for rank, data in traces.items():
+            Path(folder, f"rank{rank}.json.gz").write_bytes(data)
+        paths = sorted(Path(folder).iterdir())
+        try:
+            job, problems = job_facts(paths, workers=1)
+        except UsageError as error:
+            raise ParseError(TOOL, "; ".join(error.problems).replace(f"{folder}/", "")) from None
+    return job, tuple(line.replace(f"{folder}/", "") for line in problems.values())
+
+
+def without_traces(text: str) -> str:
+    """What a person wants to see of it."""
+    return _TRACES.sub("", text)

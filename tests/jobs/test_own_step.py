@@ -1,0 +1,114 @@
+"""``commcheck step``: the start of a command is wrapped; what is there stays as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commcheck.errors import CommcheckError, UsageError
+from commcheck.jobs.step.own import Wanted, analyse_own
+from commcheck.trace.rungs import Known
+from tests.trace.expected import made
+
+WANTED = Wanted(steps=2, skip=3, limit_s=20.0, go_on=False)
+
+
+def step(*argv: str, wanted: Wanted = WANTED, keep: Path | None = None) -> list[str]:
+    """The files that were analysed, and what was noted."""
+    notes: list[str] = []
+    found = analyse_own(argv, wanted, Known(), keep, notes.append)
+    return [str(rank["file"]) for rank in found.facts["ranks"]] + notes  # type: ignore[attr-defined] # plain JSON
+
+
+def test_a_command_that_does_not_train_says_what_is_wanted() -> None:
+    with pytest.raises(CommcheckError, match=r"exit code 7\).*torch optimizer"):
+        step(sys.executable, "-c", "raise SystemExit(7)")
+    with pytest.raises(UsageError, match="no-such-command: No such file"):
+        step("no-such-command")
+
+
+def test_what_is_in_a_folder_is_not_mixed_with_new_traces(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json.gz").touch()
+    with pytest.raises(UsageError, match="no empty folder"):
+        step("true", keep=tmp_path)
+
+
+def test_the_sites_own_sitecustomize_still_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(CommcheckError):
+        step(sys.executable, "-c", "")
+    assert (tmp_path / "ran").exists()
+
+
+TORCH = {
+    "torch/__init__.py": "from torch import cuda, distributed, profiler\n",
+    "torch/cuda.py": "def is_available(): return False\n",
+    "torch/distributed.py": "def is_available(): return False\n",
+    "torch/optim/__init__.py": "import torch.optim.optimizer\n",
+    "torch/optim/optimizer.py": "hooks = []\nregister_optimizer_step_post_hook = hooks.append\n",
+    "torch/profiler.py": """
+import os, shutil
+class ProfilerActivity: CPU = 0
+def schedule(**words): return words
+class profile:
+    def __init__(self, activities, schedule, on_trace_ready):
+        self.left, self.ready = schedule["warmup"] + schedule["active"], on_trace_ready
+    def start(self): pass
+    def step(self):
+        self.left -= 1
+        if not self.left: self.ready(self)
+    def stop(self): assert not self.left
+    def export_chrome_trace(self, path): shutil.copy(os.environ["TRACE"], path)
+""",
+    "train.py": """
+import os, sys, time, torch.optim
+first, second = object(), object()
+for number in range(int(sys.argv[1])):
+    for optimizer in (first, second):
+        for hook in torch.optim.optimizer.hooks: hook(optimizer, (), {})
+open("trained", "w").close()
+if len(sys.argv) > 2: time.sleep(60)
+""",
+}
+"""As much of torch as the hook uses, with the steps of two optimizers."""
+
+
+@pytest.fixture
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in TORCH.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (trace,), _ = made(tmp_path / "made", layers=2, kernels=2, steps=2, ranks=1)
+    monkeypatch.setenv("TRACE", str(trace))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "train.py"
+
+
+def test_steps_of_the_first_optimizer_count(training: Path, tmp_path: Path) -> None:
+    assert step(sys.executable, str(training), "6", keep=tmp_path / "kept") == ["rank3.json.gz"]
+    assert (tmp_path / "kept" / "rank3.json.gz").exists()
+    with pytest.raises(CommcheckError, match="ended before 2 steps were profiled"):
+        step(sys.executable, str(training), "5")
+
+
+def test_the_command_is_ended_once_the_trace_is_there(training: Path, tmp_path: Path) -> None:
+    said = step(sys.executable, str(training), "6", "and wait")
+    assert said[0] == "rank3.json.gz"
+    assert "the command is ended" in said[1]
+    told = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert str(training) not in told.stdout
+
+
+def test_what_goes_wrong_in_the_hook_stops_no_training(training: Path, tmp_path: Path) -> None:
+    (tmp_path / "torch/profiler.py").write_text("")
+    with pytest.raises(CommcheckError, match="left no trace: AttributeError"):
+        step(sys.executable, str(training), "6")
+    assert (tmp_path / "trained").exists()
