@@ -24,14 +24,14 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 """linux/prctl.h"""
 
-_LOOK_S = 0.1
+_LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """``cpu_s`` is user and system time of all processes; ``rss_mb`` their anonymous memory.
 
-    Memory is the peak of the sum, in 10^6 bytes, looked at every 0.1 s.
+    Memory is the peak of the sum, in 10^6 bytes, looked at every 0.25 s.
     """
 
     wall_s: float
@@ -115,9 +115,10 @@ def _below(pid: int) -> Iterator[int]:
 
 
 def _anonymous_bytes(pid: int) -> int:
+    """Its anonymous memory; of what it shares with others after a fork, its share."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss_Anon:"):
                 return int(line.split()[1]) * 1024
     return 0
 
