@@ -1,12 +1,13 @@
 # make demo   a simulated fleet with two faults: what commcheck finds, without a cluster
 # make test   style, types and the default tests, in a virtual environment of its own
 # CI=true     adds the slow tests, and a missing Debian package becomes a failure
+# make soak   the tests that take many minutes: kills at random moments, over and over
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 REPORTS ?= reports
 
-.PHONY: demo test lint runbook clean
+.PHONY: demo test soak lint runbook clean
 
 # The faults are there on purpose: commcheck ends with 1, and this target with 0 where it does.
 demo: $(VENV)/.demo
@@ -29,6 +30,9 @@ $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
+
+soak: $(VENV)/.installed
+	@$(BIN)/pytest -m soak -n 0
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check

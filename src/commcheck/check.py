@@ -296,7 +296,8 @@ def launches(job: Launches[R]) -> R:
 
 def job_of(check: AnyCheck) -> Launches[Any] | None:
     """What a check launches; None: it only looks."""
-    return next(iter(_declared(check.seen, "job").values()), None)
+    jobs = _declared(check.seen, "job")  # type: ignore[arg-type] # a class is hashable
+    return next(iter(jobs.values()), None)
 
 
 def tries_rails(reader: Reader[R] | FirstOf[R]) -> EveryRail[R]:

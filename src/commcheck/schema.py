@@ -7,7 +7,7 @@ stands once in a play, a key stands once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from commcheck import waivers
@@ -229,7 +229,7 @@ def _entries_by_layer(checks: Sequence[AnyCheck]) -> Schema:
     return definitions
 
 
-def _params_of(ids: Sequence[str], specs: dict[str, LimitSpec]) -> Schema:
+def _params_of(ids: Sequence[str], specs: Mapping[str, LimitSpec]) -> Schema:
     given = {"properties": {"check": {"enum": [*ids]}}, "required": ["check"]}
     params = _thresholds({name: [spec] for name, spec in specs.items()})
     return {"if": given, "then": {"properties": {"params": params}}}

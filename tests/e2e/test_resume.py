@@ -87,7 +87,7 @@ def offline(
 
 @pytest.mark.sshd
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("hosts", "kills"), [(6, 5), pytest.param(40, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("hosts", "kills"), [(6, 2), pytest.param(40, 20, marks=pytest.mark.soak)])
 def test_a_killed_run_goes_on_where_it_was(
     commcheck: Commcheck, fleet_of: Fleets, tmp_path: Path, hosts: int, kills: int
 ) -> None:
