@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import COMMCHECK
+from tests.e2e.test_climb import ASKED
 from tests.sshd import SshdFleet
 
 pytestmark = [pytest.mark.sshd]
@@ -26,8 +27,10 @@ def test_128_targets_cost_one_exec_and_one_channel_each(
     fleet = fleet_of(128, servers=8)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.monotonic()
+    # The servers run on this machine too: the checks are those that its hosts can answer.
+    asked = [word for name in ASKED for word in ("-t", f"physical.{name}")]
     done = subprocess.run(
-        [COMMCHECK, "run", "-i", fleet.inventory, "--known-hosts", fleet.known_hosts, "-q"],
+        [COMMCHECK, "run", "-i", fleet.inventory, "--known-hosts", fleet.known_hosts, "-q", *asked],
         cwd=tmp_path,
         capture_output=True,
         text=True,
