@@ -113,6 +113,7 @@ def test_the_hosts_are_healthy_and_workers_come_to_the_same(
         ]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_its_own_hosts_and_no_more(
     slow_fleet: CheapFleet, tmp_path: Path
 ) -> None:

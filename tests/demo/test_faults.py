@@ -151,6 +151,7 @@ def test_every_fault_and_every_persona(ascend: bool, tmp_path: Path) -> None:
     assert hardware <= {each["check"] for each in verdicts if each["status"] == "pass"}
 
 
+@pytest.mark.slow
 def test_the_faults_of_the_way_over_ssh(tmp_path: Path) -> None:
     """These need a real way: and with them two that do not, so that both ways agree."""
     names = [name for name, fault in FAULTS.items() if is_of_the_way(fault)]

@@ -112,6 +112,7 @@ def test_suspects_confirm_the_cause_and_are_its_consequence(
     assert of(json.loads(said.getvalue())["verdicts"], "collective-pairs") == pairs
 
 
+@pytest.mark.slow
 def test_batches_end_where_too_many_fail(states: list[HostState], tmp_path: Path) -> None:
     links = (26.562,) * 6 + (None,) * 12
     states[0] = states[0].gpu(0, lambda gpu: replace(gpu, links_gbytes=links))

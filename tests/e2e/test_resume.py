@@ -130,6 +130,7 @@ def test_a_killed_run_goes_on_where_it_was(
     assert cut_short, "no kill came while hosts were being asked"
 
 
+@pytest.mark.slow
 @pytest.mark.sshd
 def test_a_line_cut_in_half_costs_no_more_than_itself(
     commcheck: Commcheck, fleet_of: Fleets
@@ -184,6 +185,7 @@ def test_a_run_that_still_goes_on_and_another_run_are_refused(
     assert "inventory digest" in changed.err
 
 
+@pytest.mark.slow
 def test_a_run_that_had_not_begun_is_begun(commcheck: Commcheck) -> None:
     words = ["run", "-i", "localhost,", "-t", "physical.reachable", "-q"]
     first = commcheck(*words)
