@@ -17,7 +17,8 @@ SWEEP = RECORDED / "collectives" / "06_allreduce_2node_pfc_broken.txt"
 
 def analyze(tmp_path: Path, *words: str | Path) -> Result:
     args = ["analyze", *map(str, words), "-o", str(tmp_path / "reports")]
-    return CliRunner().invoke(main, args, standalone_mode=False, catch_exceptions=False)
+    env = {"COLUMNS": "300"}
+    return CliRunner().invoke(main, args, env=env, standalone_mode=False, catch_exceptions=False)
 
 
 def test_a_sweep_ends_in_one_screen_and_all_reports(tmp_path: Path) -> None:
@@ -42,7 +43,10 @@ def test_json_holds_the_facts_of_the_files(tmp_path: Path) -> None:
 def test_a_report_is_rendered_again_with_its_screen(tmp_path: Path) -> None:
     first = analyze(tmp_path, "sweep", SWEEP, "--nic-gbps", "400")
     again = CliRunner().invoke(
-        main, ["report", "last", "-o", str(tmp_path / "reports")], standalone_mode=False
+        main,
+        ["report", "last", "-o", str(tmp_path / "reports")],
+        env={"COLUMNS": "300"},
+        standalone_mode=False,
     )
     assert again.stdout == first.stdout
     assert again.return_value == 1

@@ -82,7 +82,9 @@ def test_every_host_gets_its_verdict(server: Prometheus) -> None:
 
 def commcheck(tmp_path: Path, *words: str) -> Result:
     args = [*words, "-o", str(tmp_path / "reports")]
-    return CliRunner().invoke(main, args, standalone_mode=False, catch_exceptions=False)
+    # Wide: what is looked for must not be cut at the edge of whatever terminal runs the tests.
+    env = {"COLUMNS": "300"}
+    return CliRunner().invoke(main, args, env=env, standalone_mode=False, catch_exceptions=False)
 
 
 def test_the_command_ends_in_one_screen_and_a_chart(server: Prometheus, tmp_path: Path) -> None:
