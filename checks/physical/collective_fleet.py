@@ -16,32 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commcheck.check import Check, launches
-from commcheck.jobs.causes import (
-    BROKEN_RUN,
-    CONGESTION,
-    DIP,
-    FEW_NICS,
-    HALF,
-    LATENCY,
-    LOSS,
-    NO_GPUDIRECT,
-    NO_MPI,
-    NOT_LAUNCHED,
-    NVLINK_DEGRADED,
-    NVLINK_DOWN,
-    NVLS_OFF,
-    SLOW,
-    SLOW_ITERATION,
-    SLOW_RAIL,
-    TCP,
-    UNSTEADY,
-    WRONG_DATA,
-)
+from commcheck.jobs.causes import SIGNATURES
 from commcheck.jobs.collective import Limits, collective_job, of_fleet
 from commcheck.jobs.explained import FLEET as FLEET_EXPLAINED
 from commcheck.jobs.job import Search
 from commcheck.jobs.site import Site
-from commcheck.model import Machine, Verdict, Words
+from commcheck.jobs.titles import TITLES
+from commcheck.model import Machine, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +39,14 @@ def judge(seen: Seen, machine: Machine, _site: Site, _limits: Limits) -> tuple[V
 
 CHECK = Check(
     id="physical.collective-fleet",
-    title=Words("Collective over the fleet", "全体主机集合通信带宽"),
+    title=TITLES["physical.collective-fleet"],
     subject=Machine,
     seen=Seen,
     want=Site,
     limits=Limits,
     judge=judge,
     needs=("physical.collective-node",),
-    causes=(
-        WRONG_DATA,
-        TCP,
-        LOSS,
-        SLOW_RAIL,
-        HALF,
-        FEW_NICS,
-        NO_GPUDIRECT,
-        NVLINK_DOWN,
-        NVLINK_DEGRADED,
-        NVLS_OFF,
-        CONGESTION,
-        SLOW,
-        UNSTEADY,
-        SLOW_ITERATION,
-        DIP,
-        LATENCY,
-        NO_MPI,
-        BROKEN_RUN,
-        NOT_LAUNCHED,
-    ),
+    causes=SIGNATURES,
     platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
     effects=frozenset({"load"}),
     explained_by=FLEET_EXPLAINED,

@@ -33,7 +33,8 @@ from commcheck.jobs.collective import Limits, collective_job, of_host
 from commcheck.jobs.explained import NETWORK
 from commcheck.jobs.job import Search
 from commcheck.jobs.site import Site
-from commcheck.model import Machine, Verdict, Words
+from commcheck.jobs.titles import TITLES
+from commcheck.model import Machine, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def judge(seen: Seen, machine: Machine, _site: Site, _limits: Limits) -> tuple[V
 
 CHECK = Check(
     id="physical.collective-pairs",
-    title=Words("Collective between two hosts", "两机集合通信带宽"),
+    title=TITLES["physical.collective-pairs"],
     subject=Machine,
     seen=Seen,
     want=Site,

@@ -30,7 +30,8 @@ from commcheck.jobs.collective import Limits, collective_job, of_host
 from commcheck.jobs.explained import NETWORK
 from commcheck.jobs.job import Search
 from commcheck.jobs.site import Site
-from commcheck.model import Machine, Verdict, Words
+from commcheck.jobs.titles import TITLES
+from commcheck.model import Machine, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def judge(seen: Seen, machine: Machine, _site: Site, _limits: Limits) -> tuple[V
 
 CHECK = Check(
     id="physical.collective-rails",
-    title=Words("Collective rail by rail", "逐轨道集合通信带宽"),
+    title=TITLES["physical.collective-rails"],
     subject=Machine,
     seen=Seen,
     want=Site,

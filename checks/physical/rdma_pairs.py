@@ -34,8 +34,9 @@ from commcheck.jobs.collective import of_host
 from commcheck.jobs.explained import WIRE
 from commcheck.jobs.job import Search
 from commcheck.jobs.site import Site
+from commcheck.jobs.titles import TITLES
 from commcheck.jobs.writes import Limits, write_job
-from commcheck.model import Machine, Verdict, Words
+from commcheck.model import Machine, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def judge(seen: Seen, machine: Machine, _site: Site, _limits: Limits) -> tuple[V
 
 CHECK = Check(
     id="physical.rdma-pairs",
-    title=Words("RDMA between two NICs", "两块网卡间 RDMA 带宽"),
+    title=TITLES["physical.rdma-pairs"],
     subject=Machine,
     seen=Seen,
     want=Site,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -94,9 +93,7 @@ def test_commands_are_words(one: FoundCheck) -> None:
 @each_check
 def test_every_cause_in_the_file_is_declared(one: FoundCheck) -> None:
     """A judge can only name causes of its module, so these are all it may find."""
-    module = one.check.judge.__globals__
-    in_file = [value for value in module.values() if isinstance(value, Cause)]
-    assert {id(cause) for cause in in_file} == {id(cause) for cause in one.check.causes}
+    assert _names(one).keys() == {id(cause) for cause in one.check.causes}
 
 
 def test_slugs_are_unique_and_stable_in_form() -> None:
@@ -121,11 +118,16 @@ def test_cause_has_words_and_remedies(one: FoundCheck, cause: Cause) -> None:
 def test_every_cause_is_tested(one: FoundCheck) -> None:
     test = ROOT / "tests" / "checks" / one.path.parent.name / f"test_{one.path.stem}.py"
     text = test.read_text()
-    names = {id(value): name for name, value in _globals(one).items() if isinstance(value, Cause)}
+    names = _names(one)
     for cause in one.check.causes:
         assert re.search(rf"\b{names[id(cause)]}\b", text), cause.slug
 
 
-def _globals(one: FoundCheck) -> dict[str, Any]:
-    found: dict[str, Any] = one.check.judge.__globals__
+def _names(one: FoundCheck) -> dict[int, str]:
+    """Causes of a check's module, each by its own name or by that of the tuple it stands in."""
+    found: dict[int, str] = {}
+    for name, value in one.check.judge.__globals__.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Cause):
+                found[id(each)] = name
     return found

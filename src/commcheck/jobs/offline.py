@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -18,18 +18,12 @@ from commcheck.jobs.locate import Outcome, Run, locate
 from commcheck.jobs.perftest import Perftest
 from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, Sweep
+from commcheck.jobs.titles import TITLES
 from commcheck.jobs.witness import hear
-from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict, Words
+from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import PlannedCheck
 
 JOB: Final = "@job"
-TITLES: Final[Mapping[str, Words]] = {
-    "physical.collective-node": Words("Collective inside a host", "单机集合通信带宽"),
-    "physical.collective-pairs": Words("Collective between two hosts", "两机集合通信带宽"),
-    "physical.collective-rails": Words("Collective rail by rail", "逐轨道集合通信带宽"),
-    "physical.collective-fleet": Words("Collective over the fleet", "全体主机集合通信带宽"),
-    "physical.rdma-pairs": Words("RDMA between two NICs", "两块网卡间 RDMA 带宽"),
-}
 _NAMED: Final = re.compile("|".join(name.replace("_", "_?") for name in COLLECTIVES))
 
 

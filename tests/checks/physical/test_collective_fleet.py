@@ -5,58 +5,17 @@ from __future__ import annotations
 import pytest
 
 from checks.physical.collective_fleet import CHECK, Seen, judge
-from commcheck.jobs.causes import (
-    BROKEN_RUN,
-    CONGESTION,
-    DIP,
-    FEW_NICS,
-    HALF,
-    LATENCY,
-    LOSS,
-    NO_GPUDIRECT,
-    NO_MPI,
-    NOT_LAUNCHED,
-    NVLINK_DEGRADED,
-    NVLINK_DOWN,
-    NVLS_OFF,
-    SLOW,
-    SLOW_ITERATION,
-    SLOW_RAIL,
-    TCP,
-    UNSTEADY,
-    WRONG_DATA,
-)
+from commcheck.jobs.causes import SIGNATURES
 from commcheck.jobs.collective import Limits, error, together
 from commcheck.loads import site_of
 from commcheck.model import Cause, Host, Kind, Machine, Status
 from tests.jobs.searches import HOSTS, broken, ran, search
 
-CAUSES = (
-    BROKEN_RUN,
-    CONGESTION,
-    DIP,
-    FEW_NICS,
-    HALF,
-    LATENCY,
-    LOSS,
-    NOT_LAUNCHED,
-    NO_GPUDIRECT,
-    NO_MPI,
-    NVLINK_DEGRADED,
-    NVLINK_DOWN,
-    NVLS_OFF,
-    SLOW,
-    SLOW_ITERATION,
-    SLOW_RAIL,
-    TCP,
-    UNSTEADY,
-    WRONG_DATA,
-)
 SITE = site_of(Host("gpu-01"), "gpu-roce")
 LIMITS = Limits()
 
 
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.slug)
+@pytest.mark.parametrize("cause", SIGNATURES, ids=lambda cause: cause.slug)
 def test_the_group_fails_and_no_host_is_blamed(cause: Cause) -> None:
     found = search([ran(*HOSTS, good=False, cause=cause)])
     (whole,) = together("fleet", found)
@@ -67,7 +26,7 @@ def test_the_group_fails_and_no_host_is_blamed(cause: Cause) -> None:
 
 
 def test_it_declares_what_a_sweep_can_show() -> None:
-    assert {id(cause) for cause in CHECK.causes} == {id(cause) for cause in CAUSES}
+    assert {id(cause) for cause in CHECK.causes} == {id(cause) for cause in SIGNATURES}
 
 
 def test_every_host_passes_with_the_whole_and_knows_nothing_without_it() -> None:

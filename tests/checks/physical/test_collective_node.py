@@ -5,58 +5,17 @@ from __future__ import annotations
 import pytest
 
 from checks.physical.collective_node import CHECK, Seen, judge
-from commcheck.jobs.causes import (
-    BROKEN_RUN,
-    CONGESTION,
-    DIP,
-    FEW_NICS,
-    HALF,
-    LATENCY,
-    LOSS,
-    NO_GPUDIRECT,
-    NO_MPI,
-    NOT_LAUNCHED,
-    NVLINK_DEGRADED,
-    NVLINK_DOWN,
-    NVLS_OFF,
-    SLOW,
-    SLOW_ITERATION,
-    SLOW_RAIL,
-    TCP,
-    UNSTEADY,
-    WRONG_DATA,
-)
+from commcheck.jobs.causes import SIGNATURES
 from commcheck.jobs.collective import NodeLimits, error
 from commcheck.loads import site_of
 from commcheck.model import Cause, Host, Kind, Machine, Status
 from tests.jobs.searches import broken, ran, search
 
-CAUSES = (
-    BROKEN_RUN,
-    CONGESTION,
-    DIP,
-    FEW_NICS,
-    HALF,
-    LATENCY,
-    LOSS,
-    NOT_LAUNCHED,
-    NO_GPUDIRECT,
-    NO_MPI,
-    NVLINK_DEGRADED,
-    NVLINK_DOWN,
-    NVLS_OFF,
-    SLOW,
-    SLOW_ITERATION,
-    SLOW_RAIL,
-    TCP,
-    UNSTEADY,
-    WRONG_DATA,
-)
 SITE = site_of(Host("gpu-01"), "gpu-roce")
 LIMITS = NodeLimits()
 
 
-@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.slug)
+@pytest.mark.parametrize("cause", SIGNATURES, ids=lambda cause: cause.slug)
 def test_a_slow_host_fails_for_the_signature_of_its_own_run(cause: Cause) -> None:
     found = search([ran("gpu-01"), ran("gpu-02", good=False, cause=cause)])
     (bad,) = judge(Seen(found), Machine("gpu-02"), SITE, LIMITS)
@@ -66,7 +25,7 @@ def test_a_slow_host_fails_for_the_signature_of_its_own_run(cause: Cause) -> Non
 
 
 def test_it_declares_what_a_sweep_can_show() -> None:
-    assert {id(cause) for cause in CHECK.causes} == {id(cause) for cause in CAUSES}
+    assert {id(cause) for cause in CHECK.causes} == {id(cause) for cause in SIGNATURES}
     assert CHECK.effects == {"load"}
 
 

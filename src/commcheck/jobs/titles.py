@@ -1,0 +1,16 @@
+"""What the checks that load the fabric are called, launched or read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from commcheck.model import Words
+
+TITLES: Final[Mapping[str, Words]] = {
+    "physical.collective-node": Words("Collective inside a host", "单机集合通信带宽"),
+    "physical.collective-pairs": Words("Collective between two hosts", "两机集合通信带宽"),
+    "physical.collective-rails": Words("Collective rail by rail", "逐轨道集合通信带宽"),
+    "physical.collective-fleet": Words("Collective over the fleet", "全体主机集合通信带宽"),
+    "physical.rdma-pairs": Words("RDMA between two NICs", "两块网卡间 RDMA 带宽"),
+}
