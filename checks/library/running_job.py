@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from commcheck.check import Check, Nothing, Unread, not_applicable, tries, undecidable
 from commcheck.model import Machine, Verdict
 from commcheck.nccl.flight_rules import DIFFERENT, NEVER_CALLED, NOT_REACHED, SIZES, STUCK
-from commcheck.nccl.offline_hang import ID, TITLE
 from commcheck.nccl.processes import HIDDEN, SEE_ALL, USERS, Users
-from commcheck.nccl.running import RANK_GONE, RANK_STOPPED, RANK_TWICE
+from commcheck.nccl.running import ID, RANK_GONE, RANK_STOPPED, RANK_TWICE, TITLE
 from commcheck.nccl.running import judge as judge_users
 
 

@@ -1,18 +1,14 @@
-"""The offline analyses leave by the same door as a run: folder, JUnit, HTML, text, exit code."""
+"""What an analysis of files found, and the record that it leaves as a run does. Pure."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 
 from commcheck import __version__
 from commcheck.model import Result
-from commcheck.prepare import new_run_id
-from commcheck.report import events
-from commcheck.report.folder import RunFolder
 from commcheck.report.record import Plan, PlannedCheck, Record, RunInfo
 
 
@@ -37,6 +33,7 @@ def record_of(
     what: str,
     sources: Sequence[str],
     *,
+    run_id: str,
     started: datetime,
     ended: datetime,
     settings: Mapping[str, str],
@@ -48,7 +45,7 @@ def record_of(
         cases.setdefault(result.host, {})[result.check] = None
     return Record(
         info=RunInfo(
-            run_id=new_run_id(started),
+            run_id=run_id,
             started=started,
             version=__version__,
             playbook=f"analyze {what}",
@@ -71,30 +68,3 @@ def record_of(
         screen=analysis.screen,
         facts=analysis.facts,
     )
-
-
-def analyse(
-    what: str,
-    sources: Sequence[str],
-    work: Callable[[], Analysis],
-    *,
-    out: Path,
-    settings: Mapping[str, str],
-    strict: bool,
-) -> tuple[Record, RunFolder]:
-    """Do the work, then write its run folder. Bad input raises before anything is written."""
-    started = datetime.now(UTC)
-    analysis = work()
-    record = record_of(
-        analysis,
-        what,
-        sources,
-        started=started,
-        ended=datetime.now(UTC),
-        settings=settings,
-        strict=strict,
-    )
-    folder = RunFolder.create(out, record.info.run_id)
-    for event in events.events_of(record):
-        folder.event(event)
-    return record, folder

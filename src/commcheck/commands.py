@@ -155,7 +155,9 @@ def climb(
         climber.note(before.note(prepared, stored))
     stop = Stop(climber.note)
     if workers > 1:
-        import fabric  # noqa: F401 - imported once, before they are forked
+        from commcheck.collect.ssh import warm
+
+        warm()
     with visitors(attempt.info.run_id, climber.note) as visitor_for:
         record = climber.climb(
             visitor_for,

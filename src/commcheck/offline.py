@@ -6,17 +6,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from commcheck.analysis import Analysis, analyse
+from commcheck.analysis import Analysis, record_of
 from commcheck.deliver import Delivery
 from commcheck.errors import UsageError
 from commcheck.inventory.load import load
 from commcheck.model import Host
+from commcheck.prepare import new_run_id
+from commcheck.report import events
+from commcheck.report.folder import RunFolder
 
 
 def log(*, paths: tuple[str, ...], inventory: tuple[str, ...], processes: int, **where: Any) -> int:
@@ -257,13 +261,20 @@ def _leave(
     """Do the work and write its reports. ``given``: what the user told beside the files."""
     delivery = Delivery(**where)
     delivery.clear()
-    record, folder = analyse(
+    started = datetime.now(UTC)
+    analysis = work()  # bad input raises before anything is written
+    record = record_of(
+        analysis,
         what,
         [str(source) for source in sources],
-        work,
-        out=delivery.out,
+        run_id=new_run_id(started),
+        started=started,
+        ended=datetime.now(UTC),
         settings={name: str(value) for name, value in given.items() if value not in (None, "")},
         strict=strict,
     )
+    folder = RunFolder.create(delivery.out, record.info.run_id)
+    for event in events.events_of(record):
+        folder.event(event)
     delivery.deliver(record, folder)
     return record.exit_code

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from commcheck.errors import Unjudgeable, UsageError
 from commcheck.metrics import api, fleet
-from commcheck.metrics.access import Access, read_url
+from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerRefused, ServerSilent, read_matrix
-from commcheck.metrics.wanted import read_selector
+from commcheck.metrics.wanted import read_selector, read_url
 from commcheck.model import Host
 from tests.metrics.stub import Reply, Stub, send, stub
 

@@ -44,6 +44,11 @@ RETRY_DELAYS_S: Final = (0.4, 1.0, 2.5)
 _CHUNK: Final = 65536
 
 
+def warm() -> None:
+    """Load what connections need now, so that processes that are forked later share it."""
+    import fabric  # noqa: F401 - for its own imports
+
+
 def _silent(_line: str) -> None:
     """Nobody listens."""
 

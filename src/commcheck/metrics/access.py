@@ -29,27 +29,6 @@ _PRINTABLE: Final = re.compile(r"[\x20-\x7e\x80-\xff]*")
 _LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d+){3}|::1")
 
 
-def read_url(value: object) -> str:
-    """A server's address, with the path below which it serves ``/api/v1``; no slash at its end.
-
-    Raises ``ValueError`` where it is none, or where it holds a password.
-    """
-    text = value.strip().rstrip("/") if isinstance(value, str) else ""
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        shown = re.sub(r"//[^/@]*@", "//", text) or type(value).__name__
-        raise ValueError(f"wanted an address like http://prometheus:9090, not {shown!r}")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError(f"wanted no user or password in it: set {USER} and {PASSWORD}")
-    if re.search(r"[\s\x00-\x1f\x7f]", text):
-        raise ValueError("wanted an address without blanks")
-    return text.removesuffix("/api/v1")
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
     """What is sent with every question, and how the server's certificate is proven."""

@@ -18,13 +18,12 @@ from commcheck.expect import LINE_RATE_GBITS, NICS
 from commcheck.inventory.load import load
 from commcheck.judge import judge_host
 from commcheck.metrics import fleet
-from commcheck.metrics.access import read_url
 from commcheck.metrics.causes import CHECK_ID
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.load import Load, load_of
 from commcheck.metrics.picture import curves
 from commcheck.metrics.reading import FAULT_METRICS, LOAD_METRICS, Metrics, parse
-from commcheck.metrics.wanted import NAME, SELECTOR, URL, read_selector
+from commcheck.metrics.wanted import NAME, SELECTOR, URL, read_selector, read_url
 from commcheck.model import UNKNOWN, Host, Layer, Machine, Origin, Rail, Result, Status, row
 from commcheck.plan import Asked, HostPlan
 from commcheck.report.cleaning import decode, one_line

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
+from urllib.parse import urlsplit
 
 from commcheck.check import Key
-from commcheck.metrics.access import read_url
 from commcheck.metrics.catalog import SELECTOR as MATCHERS
+
+
+def read_url(value: object) -> str:
+    """A server's address, with the path below which it serves ``/api/v1``; no slash at its end.
+
+    Raises ``ValueError`` where it is none, or where it holds a password.
+    """
+    text = value.strip().rstrip("/") if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
+        shown = re.sub(r"//[^/@]*@", "//", text) or type(value).__name__
+        raise ValueError(f"wanted an address like http://prometheus:9090, not {shown!r}")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(
+            "wanted no user or password in it: set COMMCHECK_PROMETHEUS_USER and _PASSWORD"
+        )
+    if re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise ValueError("wanted an address without blanks")
+    return text.removesuffix("/api/v1")
 
 
 def read_selector(value: object) -> str:

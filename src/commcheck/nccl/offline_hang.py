@@ -13,14 +13,11 @@ from typing import IO, Final
 
 from commcheck.analysis import Analysis
 from commcheck.errors import ParseError, UsageError
-from commcheck.model import Evidence, Finding, Result, Verdict, Words
-from commcheck.nccl import flight, flight_rules, ras, ras_rules
+from commcheck.model import Evidence, Finding, Result, Verdict
+from commcheck.nccl import flight, flight_rules, ras, ras_rules, running
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.ras_rules import Poll
 from commcheck.report.record import PlannedCheck
-
-ID: Final = "library.running-job"
-TITLE: Final = Words("Ranks of the running job keep step", "运行中作业的各 rank 步调一致")
 
 _TAKEN: Final = re.compile(r'"timestamp"\s*:\s*"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
 
@@ -58,8 +55,10 @@ def analyse_hang(
         dumps = {rank: flight.without_frames(dump) for rank, dump in dumps.items()}
     results, checks = [], []
     if found.dumps:
-        checks.append(PlannedCheck(ID, TITLE))
-        results.append(_result(ID, flight_rules.judge(dumps), [d.source for d in found.dumps]))
+        checks.append(PlannedCheck(running.ID, running.TITLE))
+        results.append(
+            _result(running.ID, flight_rules.judge(dumps), [d.source for d in found.dumps])
+        )
     if found.polls:
         found.polls.sort(key=lambda each: (each[1].at_s or 0.0, each[0]))
         checks.append(PlannedCheck(ras_rules.ID, ras_rules.TITLE))

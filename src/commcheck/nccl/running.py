@@ -13,6 +13,9 @@ from commcheck.nccl.causes import READS, step
 from commcheck.nccl.flight_rules import some
 from commcheck.nccl.processes import Process, Users, jobs, ranks
 
+ID: Final = "library.running-job"
+TITLE: Final = Words("Ranks of the running job keep step", "运行中作业的各 rank 步调一致")
+
 RANK_GONE: Final = Cause(
     slug="job-rank-gone",
     title=Words("A rank of the job is gone", "作业的某个 rank 已消失"),

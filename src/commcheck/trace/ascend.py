@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from commcheck.trace import names
 from commcheck.trace.chrome import Event, closed, times
 from commcheck.trace.names import Kind
+from commcheck.trace.source import Source
 from commcheck.trace.store import Trace, Transfer
 
 _OPERATOR: Final = re.compile(r"^hcom_(?P<kind>[A-Za-z]+?)_*(?P<ids>[\d_]*)(@(?P<group>.*))?$")
@@ -29,7 +29,7 @@ Row = tuple[str, str]
 """Process and thread of an event, as the file numbers them."""
 
 
-def scan(path: Path, found: Iterator[Event], trace: Trace) -> None:
+def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
     """Read the events into ``trace``: one device, its steps, its operators."""
     trace.layout = "ascend"
     processes: dict[str, str] = {}

@@ -10,14 +10,13 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
 
 from commcheck.trace.kineto import row_of, take_collective
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.names import Kind
 from commcheck.trace.sink import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, Key, Row, Sink
-from commcheck.trace.source import Foreign, cut
+from commcheck.trace.source import Foreign, Source, cut
 from commcheck.trace.store import DECODER, Trace, Transfer
 
 _WANTED: Final = DEVICE_CATEGORIES | LAUNCH_CATEGORIES | {"user_annotation", "cpu_op"}
@@ -28,7 +27,9 @@ _EVENT_MOST: Final = 4 << 20
 Event = dict[str, Any]
 
 
-def events(path: Path, first: bytes, stream: Iterator[bytes], rest: list[bytes]) -> Iterator[Event]:
+def events(
+    path: Source, first: bytes, stream: Iterator[bytes], rest: list[bytes]
+) -> Iterator[Event]:
     """Every event of the list whose text begins with ``first``, and then what follows the list.
 
     Numbers with a point are text. The text after the list's end is put into ``rest``. Raises
@@ -71,7 +72,7 @@ def _past(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def scan(path: Path, found: Iterator[Event], trace: Trace) -> None:
+def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
     """Read Kineto's events into ``trace``, whatever their layout."""
     sink = Sink(trace, _no_key)
     rows: list[Row] = []
@@ -91,7 +92,7 @@ def scan(path: Path, found: Iterator[Event], trace: Trace) -> None:
     sink.feed(rows, moved)
 
 
-def scan_cpu(path: Path, found: Iterator[Event], trace: Trace) -> None:
+def scan_cpu(path: Source, found: Iterator[Event], trace: Trace) -> None:
     """Read the operators of the host as those of a device named ``cpu``.
 
     The threads that communicate are told by the collectives on them, which ``trace`` holds.
@@ -107,7 +108,7 @@ def scan_cpu(path: Path, found: Iterator[Event], trace: Trace) -> None:
             device.add(start, end, compute, (start, end))
 
 
-def closed(path: Path, found: Iterator[Event]) -> Iterator[Event]:
+def closed(path: Source, found: Iterator[Event]) -> Iterator[Event]:
     """Complete events; begin and end events are joined, as a stack for each thread, by time.
 
     A begin without its end is left out: nothing tells how long it was.
@@ -144,7 +145,7 @@ def _opened(stack: list[tuple[int, Event]], event: Event) -> int | None:
     )
 
 
-def times(path: Path, event: Event) -> tuple[int, int]:
+def times(path: Source, event: Event) -> tuple[int, int]:
     """Start and end of an event in ns. Raises ``Foreign`` where it has none."""
     try:
         start = nanoseconds(str(event.get("ts")))

@@ -15,12 +15,11 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
 
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.sink import Key, Row, Sink
-from commcheck.trace.source import HEAD_MOST, Foreign, Keys, cut, tail_keys
+from commcheck.trace.source import HEAD_MOST, Foreign, Keys, Source, cut, size_of, tail_keys
 from commcheck.trace.store import DECODER, Record, Trace, Transfer, seq_of, transfer_of
 
 _WANTED: Final = (
@@ -67,7 +66,7 @@ def token_of(head: bytes) -> bytes | None:
     return found[0] if len(found) == len(_X.findall(whole)) else None
 
 
-def scan(path: Path, first: bytes, stream: Iterator[bytes], token: bytes, trace: Trace) -> Keys:
+def scan(path: Source, first: bytes, stream: Iterator[bytes], token: bytes, trace: Trace) -> Keys:
     """Read all events into ``trace``. Returns the keys that stand behind the events.
 
     ``token`` is the text that begins a category. Raises ``Foreign`` for an event that is neither
@@ -87,7 +86,7 @@ def scan(path: Path, first: bytes, stream: Iterator[bytes], token: bytes, trace:
         carry = text
     keys = tail_keys(tail)
     if keys is None:
-        raise Foreign(str(path), cut(path.stat().st_size))
+        raise Foreign(str(path), cut(size_of(path)))
     reader.read(carry, len(carry))
     return keys
 
@@ -95,7 +94,7 @@ def scan(path: Path, first: bytes, stream: Iterator[bytes], token: bytes, trace:
 class _Scanner:
     """Finds the events of whole blocks and feeds them to a ``Sink``."""
 
-    def __init__(self, path: Path, token: bytes, trace: Trace) -> None:
+    def __init__(self, path: Source, token: bytes, trace: Trace) -> None:
         self._path = path
         self._token = token
         self._trace = trace

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from commcheck.model import Figure, Words
-from commcheck.trace.facts import Lane, RankFacts
+from commcheck.model import Figure, Verdict, Words
+from commcheck.trace.facts import JobFacts, Lane, RankFacts
 from commcheck.trace.intervals import Span, clip, intersect, subtract, union
 from commcheck.trace.store import Transfer
 
@@ -119,3 +120,11 @@ def figure(rank: RankFacts) -> Figure:
             ],
         },
     )
+
+
+def pictured(job: JobFacts, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    """The verdicts with the lanes of the most exposed rank, where there are any."""
+    worst = max(job.ranks, key=lambda rank: (bool(rank.lanes), rank.share("exposed_ns") or 0.0))
+    if not worst.lanes:
+        return verdicts
+    return (replace(verdicts[0], figures=(figure(worst),)), *verdicts[1:])

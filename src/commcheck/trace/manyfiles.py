@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from os import cpu_count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from commcheck.trace import steptable
-from commcheck.trace.facts import RankFacts
-from commcheck.trace.read import read
-from commcheck.trace.source import Foreign
-from commcheck.trace.steps import measure
+from commcheck.trace.together import Read, read_one
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
@@ -22,29 +17,6 @@ _WORTH_PROCESSES: Final = 32 << 20
 
 Watch = Callable[[int, int], None]
 """Called with bytes read so far and bytes in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One file as it was read: facts, the busiest device first, or why there are none."""
-
-    path: Path
-    ranks: tuple[RankFacts, ...] = ()
-    problem: str = ""
-
-
-def _read_one(path: Path, kernels: tuple[str, ...], progress: Callable[[int], None]) -> Read:
-    try:
-        if path.name in steptable.NAMES:
-            return Read(path, steptable.read(path))
-        ranks = measure(read(path, progress, kernels))
-    except Foreign as error:
-        return Read(path, problem=str(error))
-    if not ranks:
-        return Read(
-            path, problem=str(Foreign(str(path), "holds no device event and no collective"))
-        )
-    return Read(path, ranks)
 
 
 def read_all(
@@ -63,7 +35,7 @@ def read_all(
         if watch is not None:
             watch(seen, total)
 
-    return [_read_one(path, kernels, progress) for path in paths]
+    return [read_one(path, kernels, progress) for path in paths]
 
 
 _counter: Synchronized[int] | None = None
@@ -82,7 +54,7 @@ def _count(more: int) -> None:
 
 
 def _read_in_worker(path: Path, kernels: tuple[str, ...]) -> Read:
-    return _read_one(path, kernels, _count)
+    return read_one(path, kernels, _count)
 
 
 def _read_apart(

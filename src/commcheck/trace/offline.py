@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.job import job_facts
 from commcheck.trace.ladder import judge, silent_ranks
-from commcheck.trace.lanes import figure
+from commcheck.trace.lanes import pictured
 from commcheck.trace.limits import Limits
 from commcheck.trace.manyfiles import Watch
 from commcheck.trace.plain import facts_json
@@ -61,14 +61,6 @@ def analysis_of(
         screen=screen(job, verdicts),
         facts=facts_json(job),
     )
-
-
-def pictured(job: JobFacts, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-    """The verdicts with the lanes of the most exposed rank, where there are any."""
-    worst = max(job.ranks, key=lambda rank: (bool(rank.lanes), rank.share("exposed_ns") or 0.0))
-    if not worst.lanes:
-        return verdicts
-    return (replace(verdicts[0], figures=(figure(worst),)), *verdicts[1:])
 
 
 def _result(host: str, verdicts: Iterable[Verdict], bounds: tuple[Bound, ...]) -> Result:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from commcheck.trace import ascend, chrome, kineto, names
-from commcheck.trace.source import EXPECTED, Foreign, Keys, blocks, cut, split_head, tail_keys
+from commcheck.trace.source import (
+    EXPECTED,
+    Foreign,
+    Held,
+    Keys,
+    Source,
+    blocks,
+    cut,
+    size_of,
+    split_head,
+    tail_keys,
+)
 from commcheck.trace.store import Progress, Trace
 
 _RANK: Final = re.compile(r"rank[-_]?(\d+)", re.I)
@@ -19,7 +29,7 @@ def no_progress(_count: int) -> None:
     """Nobody watches."""
 
 
-def read(path: Path, progress: Progress = no_progress, extra: tuple[str, ...] = ()) -> Trace:
+def read(path: Source, progress: Progress = no_progress, extra: tuple[str, ...] = ()) -> Trace:
     """The trace in a file. ``extra``: patterns of communication kernels beyond the known ones.
 
     Raises ``Foreign``, one line, for a file that is no trace, is broken, or is cut: device events
@@ -43,7 +53,7 @@ def read(path: Path, progress: Progress = no_progress, extra: tuple[str, ...] = 
 
 
 def _read_slowly(
-    path: Path, keys: Keys | None, first: bytes, stream: Iterator[bytes], trace: Trace
+    path: Source, keys: Keys | None, first: bytes, stream: Iterator[bytes], trace: Trace
 ) -> None:
     rest: list[bytes] = []
     found = chrome.events(path, first, stream, rest)
@@ -55,7 +65,7 @@ def _read_slowly(
         chrome.scan(path, found, trace)
         tail = tail_keys(b"".join(rest))
     if tail is None:
-        raise Foreign(str(path), cut(path.stat().st_size))
+        raise Foreign(str(path), cut(size_of(path)))
     trace.read_head({**(keys or {}), **tail})
 
 
@@ -80,7 +90,7 @@ def _looks_ascend(found: Iterator[chrome.Event]) -> tuple[Iterator[chrome.Event]
     return again(), known
 
 
-def _read_cpu(path: Path, trace: Trace) -> None:
+def _read_cpu(path: Source, trace: Trace) -> None:
     """No device at all: where collectives run on the host, its operators are the computing."""
     if not trace.host_comm:
         if not trace.annotations and not trace.records:
@@ -96,11 +106,13 @@ def _read_cpu(path: Path, trace: Trace) -> None:
         device.add(start, end, code, (start, end))
 
 
-def rank_beside(path: Path) -> int | None:
+def rank_beside(path: Source) -> int | None:
     """The rank that the file's name tells, or that of the file torch_npu writes beside it."""
     found = _RANK.search(path.name)
     if found:
         return int(found[1])
+    if isinstance(path, Held):
+        return None
     for folder in path.resolve().parents[:2]:
         for each in sorted(folder.glob("profiler_info_*.json")):
             info = _INFO.fullmatch(each.name)

@@ -10,8 +10,10 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from commcheck.errors import UsageError
 from commcheck.trace.store import DECODER, Progress
@@ -44,14 +46,39 @@ class Foreign(UsageError):
         super().__init__(f"{file}: error: {what} [trace]")
 
 
-def blocks(path: Path, progress: Progress, size: int = BLOCK) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A trace that is in memory, as a host sent it; ``name`` is what messages call it."""
+
+    name: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Source = Path | Held
+"""Where the bytes of a trace come from."""
+
+
+def opened(source: Source) -> IO[bytes]:
+    """The bytes of a source, from their beginning. Raises ``OSError``."""
+    return BytesIO(source.data) if isinstance(source, Held) else source.open("rb")
+
+
+def size_of(source: Source) -> int:
+    """How many bytes there are, packed as they may be."""
+    return len(source.data) if isinstance(source, Held) else source.stat().st_size
+
+
+def blocks(path: Source, progress: Progress, size: int = BLOCK) -> Iterator[bytes]:
     """The file's text in blocks of about ``size`` bytes. ``progress`` counts bytes on disk.
 
     Raises ``Foreign`` for an empty file, for a gzip stream that is cut or damaged, and where the
     file cannot be read.
     """
     try:
-        with path.open("rb") as raw:
+        with opened(path) as raw:
             packed = raw.read(2) == _GZIP
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
@@ -81,7 +108,7 @@ def cut(at: int) -> str:
     )
 
 
-def split_head(path: Path, stream: Iterator[bytes]) -> tuple[Keys | None, bytes]:
+def split_head(path: Source, stream: Iterator[bytes]) -> tuple[Keys | None, bytes]:
     """The keys before the events, and the first bytes of the events.
 
     The keys are None where the file is a bare list of events. Raises ``Foreign`` where it is

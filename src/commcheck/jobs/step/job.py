@@ -22,7 +22,7 @@ from commcheck.jobs.step.site import StepSite
 from commcheck.model import Kind, Status, Verdict
 from commcheck.trace import limits as trace
 from commcheck.trace.ladder import judge
-from commcheck.trace.offline import pictured
+from commcheck.trace.lanes import pictured
 from commcheck.trace.rungs import Known
 
 _OWN: Final = "commcheck's own training step"

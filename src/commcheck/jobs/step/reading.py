@@ -8,14 +8,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from commcheck.check import Output
 from commcheck.errors import ParseError, UsageError
 from commcheck.trace.facts import JobFacts
-from commcheck.trace.job import job_facts
+from commcheck.trace.read import no_progress
+from commcheck.trace.source import Held
+from commcheck.trace.together import gathered, read_one
 
 TOOL: Final = "train_step.py"
 _TRACES: Final = re.compile(r"^(?:trace \d+ )?[A-Za-z0-9+/=]{40,}\n?", re.MULTILINE)
@@ -105,18 +105,17 @@ def _problem(told: Mapping[str, object]) -> str:
 def facts_of(traces: Mapping[int, bytes]) -> tuple[JobFacts, tuple[str, ...]]:
     """What the traces say, and a line for each that could not be read.
 
-    They pass through a folder of this machine for as long as they are read. Raises ``ParseError``
-    where none could be.
+    Raises ``ParseError`` where none could be.
     """
-    with TemporaryDirectory(prefix="commcheck-traces-") as folder:
-        for rank, data in traces.items():
-            Path(folder, f"rank{rank}.json.gz").write_bytes(data)
-        paths = sorted(Path(folder).iterdir())
-        try:
-            job, problems = job_facts(paths, workers=1)
-        except UsageError as error:
-            raise ParseError(TOOL, "; ".join(error.problems).replace(f"{folder}/", "")) from None
-    return job, tuple(line.replace(f"{folder}/", "") for line in problems.values())
+    done = [
+        read_one(Held(f"rank{rank}.json.gz", data), (), no_progress)
+        for rank, data in sorted(traces.items())
+    ]
+    try:
+        job, problems = gathered(done)
+    except UsageError as error:
+        raise ParseError(TOOL, "; ".join(error.problems)) from None
+    return job, tuple(problems.values())
 
 
 def without_traces(text: str) -> str:
