@@ -16,8 +16,9 @@ from commcheck.check import AnyCheck, Explained, job_of, keys_of
 from commcheck.errors import Unjudgeable
 from commcheck.fields import Count
 from commcheck.jobs.job import Job, Search
+from commcheck.jobs.office import Office
 from commcheck.jobs.site import Site
-from commcheck.jobs.stage import Batch, Office, carry_out
+from commcheck.jobs.stage import Batch, carry_out
 from commcheck.model import (
     Bound,
     Evidence,

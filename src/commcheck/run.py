@@ -16,12 +16,13 @@ from commcheck.earlier import EarlierRuns, watched
 from commcheck.errors import HostError, Interrupted, Unjudgeable
 from commcheck.inventory.declared import Notes
 from commcheck.inventory.endpoint import endpoint
-from commcheck.jobs.stage import Office
-from commcheck.judge import Parsed, gate_fleet, judge_host, waived
+from commcheck.jobs.office import Office
+from commcheck.judge import gate_fleet, judge_host, waived
 from commcheck.metrics.fleet import Fleet, gather, subjects_of
 from commcheck.model import Host, Machine, Result, Verdict
 from commcheck.plan import HostPlan, requests
 from commcheck.prepare import Prepared, plan_of
+from commcheck.readings import Parsed
 from commcheck.report import events
 from commcheck.report.cleaning import decode
 from commcheck.report.folder import RunFolder, frame_line

@@ -1,0 +1,197 @@
+"""Guards: on every host that takes part, a session that stays open while runs go on.
+
+It took the host's lock, proved the accelerators idle, read the counters, and waits. When it ends,
+for whatever reason, its host is swept of what carries the mark of the run's jobs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from commcheck import subjects
+from commcheck.collect.base import SUBJECTS, Frame, Request, State, Visitor
+from commcheck.collect.errand import errand
+from commcheck.errors import HostError, Unjudgeable
+from commcheck.jobs import ready
+from commcheck.jobs.job import Job, Member
+from commcheck.jobs.office import Office
+from commcheck.model import PLATFORMS, Host, Kind, Machine, Status, Verdict
+from commcheck.report.cleaning import decode
+
+_READY_S: Final = 120.0
+"""How long a host may take to be proven idle."""
+
+AFTER_S: Final = 60.0
+"""A session that only sweeps and reads may take this long."""
+
+AT_A_TIME: Final = 64
+"""Sessions that are opened at once."""
+
+
+@dataclass(slots=True)
+class Guard:
+    """One host whose session stays open while runs go on."""
+
+    host: Host
+    visitor: Visitor
+    asked: Callable[[Machine], tuple[Request, ...]]
+    keep: Callable[[Frame], None]
+    frames: dict[str, Frame] = field(default_factory=dict)
+    machine: Machine | None = None
+    error: HostError | None = None
+    last: str = ""  # key of the last answer to wait for
+    ready: threading.Event = field(default_factory=threading.Event)
+    thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Begin the session, in a thread of its own."""
+        self.thread = threading.Thread(
+            target=self._visit, name=f"guard {self.host.name}", daemon=True
+        )
+        self.thread.start()
+
+    def close(self) -> None:
+        """End the session: the host lets go of the lock and is swept."""
+        self.visitor.stop()
+
+    def _visit(self) -> None:
+        try:
+            self.visitor.visit(self.host, self._ask, self._sink)
+        except HostError as error:
+            self.error = error
+        except Exception as error:  # noqa: BLE001 - a bug costs one host, not the run
+            self.error = HostError("bug", f"commcheck itself failed: {error}"[:300])
+        finally:
+            self.ready.set()
+
+    def _ask(self, frame: Frame) -> Sequence[Request]:
+        try:
+            self.machine = subjects.machine(self.host, decode(frame.stdout))
+        except Unjudgeable as error:
+            raise HostError("no-facts", error.reason, error.remedy) from error
+        requests = self.asked(self.machine)
+        self.last = requests[-2].key
+        return requests
+
+    def _sink(self, frame: Frame) -> None:
+        if frame.key == SUBJECTS or frame.state is State.LOST:
+            return  # what it waits in ends when it is told to
+        self.frames[frame.key] = frame
+        self.keep(frame)
+        if frame.key == self.last:
+            self.ready.set()
+
+
+def guards_of(
+    name: str, job: Job, hosts: Sequence[Host], limits: Any, office: Office
+) -> dict[str, Guard]:
+    """One for each host that is to be loaded."""
+
+    def asked_of(host: Host) -> Callable[[Machine], tuple[Request, ...]]:
+        def asked(machine: Machine) -> tuple[Request, ...]:
+            folder = office.site_of(host, machine.platform).programs.value or ""
+            programs = job.programs(machine.platform, limits)
+            return ready.before(f"before {name}", machine, folder, programs)
+
+        return asked
+
+    return {host.name: _guard(host, asked_of(host), office) for host in hosts}
+
+
+def head_guards(
+    name: str, job: Job, hosts: Sequence[Host], limits: Any, office: Office
+) -> dict[str, Guard]:
+    """One for each host that only launches."""
+    guards = {}
+    for host in hosts:
+        site = office.site_of(host, "")
+        head = office.host_named(site.head.value or host.name)
+        if head is None or head.name in {each.name for each in hosts}:
+            continue
+        programs = [each for kind in PLATFORMS for each in job.programs(kind, limits)]
+        requests = ready.at_head(f"before {name}", site.programs.value or "", programs)
+        guards[head.name] = _guard(head, _always(requests), office)
+    return guards
+
+
+def _always(requests: tuple[Request, ...]) -> Callable[[Machine], tuple[Request, ...]]:
+    return lambda _machine: requests
+
+
+def _guard(host: Host, asked: Callable[[Machine], tuple[Request, ...]], office: Office) -> Guard:
+    return Guard(
+        host=host,
+        visitor=errand(office.visitor_for(host), "", ready.HOLD_S + AFTER_S),
+        asked=asked,
+        keep=lambda frame: office.keep(host.name, frame),
+    )
+
+
+def open_all(guards: Mapping[str, Guard], office: Office) -> None:
+    """Open all sessions, and wait until every host is proven idle or has failed to be."""
+    waiting = list(guards.values())
+    while waiting and not office.stop.is_set():
+        now, waiting = waiting[:AT_A_TIME], waiting[AT_A_TIME:]
+        for guard in now:
+            guard.open()
+        for guard in now:
+            _wait(guard.ready, _READY_S, office.stop)
+
+
+def _wait(event: threading.Event, seconds: float, stop: threading.Event) -> bool:
+    for _ in range(int(seconds / 0.1)):
+        if event.wait(0.1) or stop.is_set():
+            break
+    return event.is_set()
+
+
+def close_all(guards: Mapping[str, Guard]) -> None:
+    """End all sessions, and wait a moment for the sweeps on their hosts."""
+    for guard in guards.values():
+        guard.close()
+    for guard in guards.values():
+        if guard.thread is not None:
+            guard.thread.join(5.0)
+
+
+def members_of(
+    name: str, guards: Mapping[str, Guard], office: Office, *, must_be_free: bool = True
+) -> tuple[dict[str, Member], dict[str, Verdict]]:
+    """The hosts that are ready, in order, and why the others take no part."""
+    members: dict[str, Member] = {}
+    out: dict[str, Verdict] = {}
+    for host, guard in guards.items():
+        machine = guard.machine
+        if machine is None or not guard.ready.is_set() or guard.last not in guard.frames:
+            out[host] = _unready(guard)
+            continue
+        at = f"before {name}"
+        why_not = ready.why_not(at, machine, guard.frames, decode) if must_be_free else None
+        if why_not is not None:
+            out[host] = why_not
+            continue
+        has = ready.found(at, guard.frames, decode)
+        site = office.site_of(guard.host, machine.platform)
+        members[host] = Member(
+            host=guard.host,
+            machine=machine,
+            site=site,
+            address=site.address.value or office.address_of(guard.host),
+            launchers=has.launchers,
+            programs=has.programs,
+        )
+    return members, out
+
+
+def _unready(guard: Guard) -> Verdict:
+    error = guard.error
+    reason = f"{error.code}: {error.reason}" if error else "the host was not ready in time"
+    return Verdict(
+        status=Status.ERROR,
+        kind=Kind.CHECK,
+        reason=f"nothing was launched on it: {reason}",
+        error=type(error).__name__ if error else "HostDeadline",
+    )
