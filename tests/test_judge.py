@@ -11,10 +11,8 @@ import pytest
 from commcheck.check import (
     AnyCheck,
     Check,
-    Command,
     Key,
     Nothing,
-    Output,
     Reader,
     Unread,
     expects,
@@ -27,6 +25,7 @@ from commcheck.check import (
     undecidable,
 )
 from commcheck.collect.base import Frame, Request, State
+from commcheck.command import Command, Output
 from commcheck.errors import (
     ConnectionLost,
     HostDeadline,

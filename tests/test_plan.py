@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from commcheck.check import (
-    AnyCheck,
-    Check,
-    Command,
-    Key,
-    Nothing,
-    Output,
-    Reader,
-    expects,
-    limit,
-    passed,
-    reads,
-)
+from commcheck.check import AnyCheck, Check, Key, Nothing, Reader, expects, limit, passed, reads
+from commcheck.command import Command, Output
 from commcheck.discover import FoundCheck
 from commcheck.errors import InventoryError, Position
 from commcheck.model import Host, Layer, Machine, Origin, Rail, Verdict, Wanted, Words

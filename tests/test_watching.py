@@ -8,9 +8,7 @@ from pathlib import Path
 
 from commcheck.check import (
     Check,
-    Command,
     Nothing,
-    Output,
     Reader,
     Unread,
     Watched,
@@ -22,6 +20,7 @@ from commcheck.check import (
     watches,
 )
 from commcheck.collect.base import SUBJECTS, Frame, State
+from commcheck.command import Command, Output
 from commcheck.discover import bundled_folder, discover
 from commcheck.earlier import EarlierRuns, watched
 from commcheck.errors import ParseError, Position

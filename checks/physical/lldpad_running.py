@@ -17,9 +17,7 @@ from dataclasses import dataclass
 
 from commcheck.check import (
     Check,
-    Command,
     Nothing,
-    Output,
     Reader,
     expects,
     failed,
@@ -28,6 +26,7 @@ from commcheck.check import (
     reads,
     warned,
 )
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.expect import DCBX, FLOW_CONTROL
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words

@@ -24,9 +24,7 @@ from dataclasses import dataclass
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import (
     Check,
-    Command,
     Nothing,
-    Output,
     Reader,
     Unread,
     expects,
@@ -34,11 +32,11 @@ from commcheck.check import (
     first_of,
     not_applicable,
     passed,
-    require_ok,
     tries,
     undecidable,
     warned,
 )
+from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.expect import LEAF
 from commcheck.formats.lldp import Neighbour

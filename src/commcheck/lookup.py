@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from commcheck import formats
-from commcheck.check import Output, Reader, keys_of, limits_of, readings_of
+from commcheck.check import Reader, keys_of, limits_of, readings_of
+from commcheck.command import Output
 from commcheck.console import say
 from commcheck.discover import FoundCheck, bundled_folder, discover
 from commcheck.errors import Unjudgeable, UsageError

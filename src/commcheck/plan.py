@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from commcheck.check import FLEET, AnyCheck, Command, Reader, keys_of, limits_of, readings_of
+from commcheck.check import FLEET, AnyCheck, Reader, keys_of, limits_of, readings_of
 from commcheck.check_fields import Params, as_type
 from commcheck.collect.base import Request
+from commcheck.command import Command
 from commcheck.discover import FoundCheck
 from commcheck.errors import InventoryError, Unjudgeable
 from commcheck.model import Accelerator, Bound, Host, Machine, Rail, Subject

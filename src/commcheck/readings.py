@@ -11,15 +11,14 @@ from commcheck.check import (
     WATCH,
     EveryRail,
     FirstOf,
-    Output,
     Reader,
     Reading,
     Span,
     Unread,
     Watched,
-    clean,
 )
 from commcheck.collect.base import Frame, Request, State
+from commcheck.command import Output, clean
 from commcheck.errors import (
     CommandMissing,
     CommandNotRun,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from commcheck.check import PLACE
+from commcheck.command import PLACE
 from commcheck.errors import ParseError
 from commcheck.expect import NICS
 from commcheck.model import UNKNOWN, Accelerator, Host, Machine, Rail

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Command, keys_of, limits_of, readings_of
+from commcheck.check import keys_of, limits_of, readings_of
+from commcheck.command import Command
 from commcheck.discover import FoundCheck, in_order_of_needs, load
 from commcheck.model import PLATFORMS, Cause, Layer, Words
 

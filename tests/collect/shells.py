@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Command
 from commcheck.collect.base import Frame, Request
 from commcheck.collect.local import LocalVisitor
 from commcheck.collect.session import Session
+from commcheck.command import Command
 from commcheck.model import Host
 
 SHELLS = ("dash", "bash", "busybox")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Command
 from commcheck.collect.base import SUBJECTS, Frame, Request, State
 from commcheck.collect.fleet import visit_all
 from commcheck.collect.ssh import SshSettings, SshVisitor
+from commcheck.command import Command
 from commcheck.errors import HostError
 from commcheck.model import Host
 from tests.sshd import SshdFleet, descendants, free_port, marked, odd_server
@@ -550,7 +550,7 @@ def test_stop_ends_everything_within_five_seconds(
 CLIENT = """
 import sys, threading
 from pathlib import Path
-from commcheck.check import Command
+from commcheck.command import Command
 from commcheck.collect.base import Request
 from commcheck.collect.ssh import SshSettings, SshVisitor
 from commcheck.model import Host

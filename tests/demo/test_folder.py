@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Command
 from commcheck.collect.base import Request
+from commcheck.command import Command
 from commcheck.demo import fleet
 from commcheck.demo.folder import TIME_PASSES, write
 from commcheck.demo.state import HostState, healthy

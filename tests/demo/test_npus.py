@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.demo.npu import NpuState, healthy_npus
 from commcheck.demo.parts import answers
 from commcheck.demo.persona import become, known_personas

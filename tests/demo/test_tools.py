@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from commcheck.check import Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Output
 from commcheck.demo import folder, parts
 from commcheck.demo.counts import PACKET_BYTES, Count
 from commcheck.demo.state import MODULES, ModuleState, NicState, active_mtu_bytes, healthy, without

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.demo.fault import known_faults
 from commcheck.demo.state import HostState, healthy
 from commcheck.demo.training import printed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.demo.parts import Answer, answers
 from commcheck.demo.state import HostState, healthy
 from commcheck.demo.tools import chronyc, nvidia_care

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.demo.state import NicState, healthy
 from commcheck.demo.tools import ethtool_wire, lldpctl, lspci, mlxlink, nvidia_topo
 from commcheck.formats import ethtool_module

@@ -190,7 +190,8 @@ Reads: ``id``.
 
 from dataclasses import dataclass
 
-from commcheck.check import Check, Command, Nothing, Output, Reader, passed, reads
+from commcheck.check import Check, Nothing, Reader, passed, reads
+from commcheck.command import Command, Output
 from commcheck.model import Machine, Verdict, Words
 
 

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from commcheck import formats
-from commcheck.check import Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Output
 from commcheck.errors import ParseError, Unjudgeable
 
 RECORDED = Path(__file__).parents[1] / "recorded"

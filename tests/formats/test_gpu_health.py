@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from commcheck.check import Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.nvidia_affinity import NVIDIA_AFFINITY
 from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu

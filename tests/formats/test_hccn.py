@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commcheck.check import Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Output
 from commcheck.counters import Counters
 from commcheck.errors import CommandFailed, ParseError, Unjudgeable
 from commcheck.formats import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError, Unjudgeable
 from commcheck.formats.clock import CHRONY, NTPQ, TIMEDATECTL, Clock
 from commcheck.formats.cpu_governor import SYSFS_GOVERNOR

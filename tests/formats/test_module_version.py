@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.module_version import parse
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats import (
     cma_roce,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.rdma_counters import TOPS, parse, parse_aer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.discover import discover
 from commcheck.errors import Unjudgeable
 from commcheck.lookup import tools

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed
 from commcheck.frameworks.running import COMMAND_LINES, parse, settings
 from commcheck.nccl.processes import Process, Users

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.jobs.job import Member
 from commcheck.loads import site_of
 from commcheck.model import Accelerator, Host, Machine

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from commcheck.check import Output
 from commcheck.collect.base import Frame, Request
+from commcheck.command import Output
 from commcheck.errors import CommandMissing, Unjudgeable
 from commcheck.jobs import ready, scripts
 from commcheck.jobs.collective import Limits, NodeLimits, collective_job

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, Unjudgeable
 from commcheck.model import Machine
 from commcheck.nccl.host_log import HALF_BYTES, HOST_LOG, HostLog, job_of, parse

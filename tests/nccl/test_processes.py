@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed
 from commcheck.nccl.processes import ETC_CONF, USERS, Process, jobs, parse, ranks
 

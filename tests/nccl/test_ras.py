@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError, UsageError
 from commcheck.model import Kind, Status
 from commcheck.nccl.offline_hang import analyse_hang

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.check import Check, Command, Nothing, Output, Reader, passed, reads, require_ok
+from commcheck.check import Check, Nothing, Reader, passed, reads
+from commcheck.command import Command, Output, require_ok
 from commcheck.model import Machine, Verdict, Words
 
 

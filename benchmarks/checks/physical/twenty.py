@@ -11,17 +11,8 @@ from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any
 
-from commcheck.check import (
-    Check,
-    Command,
-    Nothing,
-    Output,
-    Reader,
-    failed,
-    passed,
-    reads,
-    require_ok,
-)
+from commcheck.check import Check, Nothing, Reader, failed, passed, reads
+from commcheck.command import Command, Output, require_ok
 from commcheck.model import Cause, Machine, Verdict, Words
 
 COMMANDS = tuple((Path(__file__).parents[2] / "commands.txt").read_text().splitlines())

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Protocol
 
-from commcheck.check import Command
+from commcheck.command import Command
 from commcheck.model import Host
 
 SUBJECTS = "subjects"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from commcheck.check import clean
+from commcheck.command import clean
 from commcheck.errors import ConnectionLost
 
 SLACK_BYTES: Final = 64 << 10

@@ -14,9 +14,9 @@ from typing import Final, Self
 import paramiko
 import yaml
 
-from commcheck.check import Command
 from commcheck.collect.base import Ask, Frame, Request, Sink
 from commcheck.collect.ssh import SshSettings, SshVisitor
+from commcheck.command import Command
 from commcheck.demo import folder as host_folder
 from commcheck.demo.exchange import Exchange
 from commcheck.demo.job import leads_job

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, require_ok
+from commcheck.check import Reader
+from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.qos import Qos
 from commcheck.model import Rail

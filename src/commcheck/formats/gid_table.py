@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Final
 
-from commcheck.check import Command, Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.model import Rail
 

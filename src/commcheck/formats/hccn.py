@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from commcheck.check import Command, Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 
 R = TypeVar("R")

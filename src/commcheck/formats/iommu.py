@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, clean
+from commcheck.check import Reader
+from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import files, only, whole_lines
 

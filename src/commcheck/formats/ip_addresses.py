@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Interface, NetmaskValueError
 from typing import Any, Final
 
-from commcheck.check import Command, Output, Reader, require_ok
+from commcheck.check import Reader
+from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import parse_json
 

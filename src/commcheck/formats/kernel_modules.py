@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, first_of, require_ok
+from commcheck.check import Reader, first_of
+from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 
 _LINE: Final = re.compile(r"(\w+) +\d+ +(?:-?\d+|-)(?: .*)?")

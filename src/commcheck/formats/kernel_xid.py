@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, require_ok
+from commcheck.check import Reader
+from commcheck.command import Command, Output, require_ok
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import only, whole_lines
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import ParseError
 
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from commcheck.check import Command, Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import parse_json
 from commcheck.formats.lldp import Neighbour

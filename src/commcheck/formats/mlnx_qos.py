@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from commcheck.check import Command, Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.qos import Qos, TrafficClass
 from commcheck.model import Rail

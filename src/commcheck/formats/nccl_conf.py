@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, clean
+from commcheck.check import Reader
+from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed
 from commcheck.formats.lines import whole_lines
 

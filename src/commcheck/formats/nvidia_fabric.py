@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Command, Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Command, Output
 from commcheck.formats.nvidia_query import Row, in_order, rows
 
 TOOL: Final = "nvidia-smi-fabric"

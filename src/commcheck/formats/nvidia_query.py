@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from commcheck.check import Output, require_ok
+from commcheck.command import Output, require_ok
 from commcheck.errors import ParseError
 
 COLUMNS: Final = (

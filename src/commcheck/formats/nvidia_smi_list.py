@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, require_ok
+from commcheck.check import Reader
+from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 
 TOOL: Final = "nvidia-smi"

@@ -9,13 +9,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, require_ok
+from commcheck.check import Reader
+from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 
 TOOL: Final = "nvidia-version"
 
 _LINE: Final = re.compile(
-    r"^NVRM version: NVIDIA UNIX (Open )?(?:\S+ )?Kernel Module (?:for \S+ )? *"
+    r"^NVRM version: NVIDIA UNIX (?:(Open )|(?:x86_64|aarch64|ppc64le) )?Kernel Module "
+    r"(?:for (?:x86_64|aarch64|ppc64le) )? *"
     r"(\d+(?:\.\d+)+) .*\n",
     re.MULTILINE,
 )

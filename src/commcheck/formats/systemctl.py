@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from commcheck.check import Command, Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 
 TOOL: Final = "systemctl"

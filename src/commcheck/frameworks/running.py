@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, first_of
+from commcheck.check import Reader, first_of
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.frameworks.command import ENVIRON, KNOWN, Word, read_flags, settings_of
 from commcheck.frameworks.settings import Setting, Settings

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
-from commcheck.check import Command, Output, limit
+from commcheck.check import limit
 from commcheck.collect.base import Request
+from commcheck.command import Command, Output
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
 from commcheck.jobs import hccl_test, nccl_tests, places, sweep
 from commcheck.jobs.bound import Fabric

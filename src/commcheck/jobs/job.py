@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from commcheck.check import Launches, Output
+from commcheck.check import Launches
 from commcheck.collect.base import Request
+from commcheck.command import Output
 from commcheck.counters import Growth
 from commcheck.jobs.locate import Located, Outcome, Run
 from commcheck.jobs.pairing import Preview, Round

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import clean
+from commcheck.command import clean
 
 
 @dataclass(frozen=True, slots=True)

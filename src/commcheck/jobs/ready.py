@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Command, Output
 from commcheck.collect.base import Frame, Request, State
+from commcheck.command import Command, Output
 from commcheck.counters import Counters
 from commcheck.errors import Unjudgeable
 from commcheck.formats.rdma_counters import HW_COUNTERS
 from commcheck.jobs import scripts
 from commcheck.model import Kind, Machine, Status, Verdict
+from commcheck.readings import Decode, output_of
 
 HOLD_S: Final = 4 * 3600.0
 """No check loads hosts for longer; the lock is let go of then."""
@@ -139,7 +140,7 @@ class Found:
     programs: Mapping[str, str]
 
 
-def found(at: str, frames: Mapping[str, Frame], decode: object) -> Found:
+def found(at: str, frames: Mapping[str, Frame], decode: Decode) -> Found:
     """Read the answers to ``before``. ``decode`` turns bytes into text."""
     outputs = _outputs(at, frames, decode)
     programs: dict[str, str] = {}
@@ -160,16 +161,16 @@ def found(at: str, frames: Mapping[str, Frame], decode: object) -> Found:
 
 
 def why_not(
-    at: str, machine: Machine, frames: Mapping[str, Frame], decode: object
+    at: str, machine: Machine, frames: Mapping[str, Frame], decode: Decode
 ) -> Verdict | None:
     """Why nothing may be launched on the host, from the answers to ``before``; None: it is free."""
     outputs = _outputs(at, frames, decode)
     return _lock(outputs) or _busy(machine, outputs)
 
 
-def _outputs(at: str, frames: Mapping[str, Frame], decode: object) -> _Outputs:
+def _outputs(at: str, frames: Mapping[str, Frame], decode: Decode) -> _Outputs:
     return {
-        key.removeprefix(f"{at}: "): _output(frame, decode)
+        key.removeprefix(f"{at}: "): (output_of(frame, decode), frame.state)
         for key, frame in frames.items()
         if key.startswith(f"{at}: ")
     }
@@ -182,12 +183,6 @@ def mpi_kind(text: str) -> str:
         major = int(match[1] or match[2] or 5)
         return "openmpi5" if major >= 5 else "openmpi"
     return "mpich" if re.search(r"HYDRA|Intel\(R\) MPI|MPICH", text) else ""
-
-
-def _output(frame: Frame, decode: object) -> tuple[Output, State]:
-    text = decode if callable(decode) else bytes.decode
-    output = Output(text(frame.stdout), text(frame.stderr), 0 if frame.rc is None else frame.rc)
-    return output, frame.state
 
 
 _Outputs = Mapping[str, tuple[Output, State]]
@@ -313,7 +308,7 @@ def _error(name: str, reason: str) -> Verdict:
 # --- counters -----------------------------------------------------------------------------------
 
 
-def counters(at: str, machine: Machine, frames: Mapping[str, Frame], decode: object) -> Counters:
+def counters(at: str, machine: Machine, frames: Mapping[str, Frame], decode: Decode) -> Counters:
     """Loss counters of all rails together, as ``mlx5_0/out_of_sequence``. Empty: none was read."""
     values: dict[str, int] = {}
     for rail in machine.rails:
@@ -322,7 +317,7 @@ def counters(at: str, machine: Machine, frames: Mapping[str, Frame], decode: obj
             if frame is None:
                 continue
             try:
-                read = HW_COUNTERS.parse(_output(frame, decode)[0])
+                read = HW_COUNTERS.parse(output_of(frame, decode))
             except Unjudgeable:
                 continue
             values.update(
@@ -331,10 +326,10 @@ def counters(at: str, machine: Machine, frames: Mapping[str, Frame], decode: obj
     return Counters(values)
 
 
-def left_behind(at: str, frames: Mapping[str, Frame], decode: object) -> tuple[int, Sequence[str]]:
+def left_behind(at: str, frames: Mapping[str, Frame], decode: Decode) -> tuple[int, Sequence[str]]:
     """How many processes of ours had to be ended, and the pids of those that resist."""
     for key, frame in frames.items():
         if key.startswith(f"{at}: ") and _is_script(key.removeprefix(f"{at}: "), scripts.SWEEP):
-            words = _output(frame, decode)[0].text.split()
+            words = output_of(frame, decode).text.split()
             return (int(words[0]) if words and words[0].isdigit() else 0), words[1:]
     return 0, ()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from commcheck.check import Output
 from commcheck.collect.base import SUBJECTS, Frame, State, Visitor
 from commcheck.collect.errand import errand
 from commcheck.collect.fleet import visit_all
+from commcheck.command import Output
 from commcheck.errors import HostError, Unjudgeable
 from commcheck.jobs.job import Answered, Job, Member, Part, Ran
 from commcheck.jobs.locate import Outcome, Run

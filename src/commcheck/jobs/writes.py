@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from commcheck.check import Command, limit
+from commcheck.check import limit
 from commcheck.collect.base import Request
+from commcheck.command import Command
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
 from commcheck.jobs import perftest, rdma
 from commcheck.jobs.collective import error

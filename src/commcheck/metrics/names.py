@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from commcheck.check import PLACE
+from commcheck.command import PLACE
 from commcheck.metrics.api import Labels, Series
 
 LABELS: Final = (

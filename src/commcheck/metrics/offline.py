@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.analysis import Analysis
-from commcheck.check import FLEET, Output
+from commcheck.check import FLEET
 from commcheck.collect.base import Frame, Request
+from commcheck.command import Output
 from commcheck.discover import bundled_folder
 from commcheck.discover import load as load_check
 from commcheck.errors import Unjudgeable, UsageError

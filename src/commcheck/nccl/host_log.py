@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Command, Output, Reader
+from commcheck.check import Reader
+from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.nccl.facts import Job
 from commcheck.nccl.reader import Desk, FileReader

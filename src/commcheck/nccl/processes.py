@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from commcheck.check import Command, Output, Reader, clean, first_of
+from commcheck.check import Reader, first_of
+from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed
 from commcheck.nccl.environment.model import Layer, Setting
 from commcheck.nccl.environment.names import PREFIXES, WHOLE, is_kept

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from commcheck.check import Command, Output, Reader, clean
+from commcheck.check import Reader
+from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed, ParseError
 
 TOOL: Final = "nccl-ras"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from commcheck.check import GLOB, Key
+from commcheck.check import Key
+from commcheck.command import GLOB
 from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS, yes_or_no
 from commcheck.model import Host
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from commcheck.check import ANSI
+from commcheck.command import ANSI
 
 _CRI: Final = re.compile(r"(\d{4}-\d\d-\d\dT\S{9,30}) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
 _KEYS: Final = ("log", "message", "msg", "text")

@@ -11,7 +11,7 @@ import re
 from itertools import zip_longest
 from typing import Final
 
-from commcheck.check import ANSI
+from commcheck.command import ANSI
 
 CAP: Final = 16 * 1024
 """Characters of one text in a report; the whole stays in the run folder."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checks.physical.lldpad_running import CHECK, MISSING, RUNS, parse
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.model import Kind, Status
 

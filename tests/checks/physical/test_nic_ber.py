@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from checks.physical.nic_ber import CHECK, COMPLAINS, RAW_HIGH, UNCORRECTED, Limits, Seen, judge
-from commcheck.check import Nothing, Output
+from commcheck.check import Nothing
+from commcheck.command import Output
 from commcheck.formats.mlxlink import parse
 from commcheck.model import Cause, Kind, Machine, Rail, Status
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Final
 
-from commcheck.check import Command, Output, keys_of, limit, undecidable
+from commcheck.check import keys_of, limit, undecidable
 from commcheck.collect.base import Request
+from commcheck.command import Command, Output
 from commcheck.errors import ParseError, Unjudgeable
 from commcheck.jobs.collective import error
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Search, Steps

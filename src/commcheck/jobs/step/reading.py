@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import Output
+from commcheck.command import Output
 from commcheck.errors import ParseError, UsageError
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.read import no_progress
