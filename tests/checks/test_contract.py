@@ -8,10 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.check import keys_of, limits_of, readings_of
+from commcheck.check import EveryRail, Unread, keys_of, limits_of, readings_of
 from commcheck.command import Command
 from commcheck.discover import FoundCheck, in_order_of_needs, load
-from commcheck.model import PLATFORMS, Cause, Layer, Words
+from commcheck.errors import Unjudgeable
+from commcheck.model import (
+    PLATFORMS,
+    Accelerator,
+    Cause,
+    Host,
+    Layer,
+    Machine,
+    Rail,
+    Status,
+    Words,
+)
 
 ROOT = Path(__file__).parents[2]
 FILES = [
@@ -122,6 +133,33 @@ def test_every_cause_is_tested(one: FoundCheck) -> None:
     names = _names(one)
     for cause in one.check.causes:
         assert re.search(rf"\b{names[id(cause)]}\b", text), cause.slug
+
+
+@each_check
+def test_where_nothing_could_be_read_nothing_passes(one: FoundCheck) -> None:
+    """Required readings are the engine's to refuse; what is optional, a judge must not wave by."""
+    check = one.check
+    readings = readings_of(check.seen)
+    if not readings or any(reading.required for reading in readings.values()):
+        return
+    unread = Unread("not there", "CommandMissing")
+    rail = Rail(0, "mlx5_0", netdev="eth0", link_layer="Ethernet", state="ACTIVE", fabric=True)
+    gpu = Accelerator(0, "nvidia")
+    platform = min(check.platforms - {"unknown"})
+    machine = Machine("gpu-01", platform, rails=(rail,), accelerators=(gpu,))
+    subject = {Machine: machine, Rail: rail, Accelerator: gpu}[check.subject]
+    seen = check.seen(
+        **{
+            name: EveryRail({rail.label: unread}) if reading.every_rail else unread
+            for name, reading in readings.items()
+        }
+    )
+    want = {name: key.on(Host("gpu-01"), platform) for name, key in keys_of(check.want).items()}
+    try:
+        verdicts = check.verdicts(seen, subject, check.want(**want), check.limits())
+    except Unjudgeable:
+        return
+    assert all(verdict.status in (Status.SKIP, Status.ERROR) for verdict in verdicts)
 
 
 def _names(one: FoundCheck) -> dict[int, str]:
