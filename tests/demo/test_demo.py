@@ -175,6 +175,7 @@ def test_list_personas() -> None:
     )
 
 
+@pytest.mark.slow
 def test_make_demo_explains_itself_and_ends_with_0(tmp_path: Path) -> None:
     """On the environment of these tests, in the place of the one that it would make."""
     root = Path(__file__).parents[2]

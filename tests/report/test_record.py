@@ -105,7 +105,7 @@ def test_what_is_written_is_read_back(some: list[Result]) -> None:
 
 
 @given(st.lists(results(ANY, ANY.filter(str.strip)), max_size=3))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_text_survives_writing_and_every_report(some: list[Result]) -> None:
     record = reread(Record(info(), plan(("node-0001", "node-0002")), tuple(some)))
     assert reread(record) == record
