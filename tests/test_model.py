@@ -149,6 +149,16 @@ def test_undecided_counts_only_where_nobody_decided(kind: Kind, other: Key, code
     assert exit_code([undecided, elsewhere]) == 3
 
 
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [(Kind.GATED, "not climbed"), (Kind.NOT_PERMITTED, "not measured")],
+)
+def test_a_layer_in_which_nothing_was_proven_is_no_kind_of_pass(other: Kind, word: str) -> None:
+    some = [(Status.SKIP, Kind.NOT_APPLICABLE), (Status.SKIP, other)]
+    assert layer_word([result(each) for each in some]) == word
+    assert layer_word([result(each) for each in (*some, (Status.PASS, Kind.NONE))]) != word
+
+
 def test_strict_makes_warnings_count() -> None:
     assert exit_code([result((Status.WARN, Kind.NONE))], strict=True) == 1
     assert exit_code([result((Status.PASS, Kind.NONE))], strict=True) == 0

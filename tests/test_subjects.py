@@ -124,7 +124,17 @@ def test_declared_rails_stand_in_their_order_and_an_absent_one_is_seen() -> None
     assert names(found.other_ports) == ["mlx5_9"]
 
 
-@pytest.mark.parametrize("platform", ["gpu-roce", "gpu-ib"])
+def test_a_host_whose_fabric_is_efa() -> None:
+    efa = "".join(
+        port(f"rdmap{n}s0", near(n), driver="efa", link_layer="Unspecified") for n in (1, 2)
+    )
+    found = read(GPU + efa + port("mlx5_9", far(3)))
+    assert (found.platform, names(found.rails)) == ("gpu-efa", ["rdmap1s0", "rdmap2s0"])
+    mixed = read(GPU + efa + port("mlx5_0", near(3)))
+    assert mixed.platform == "unknown"
+
+
+@pytest.mark.parametrize("platform", ["gpu-roce", "gpu-ib", "gpu-efa"])
 def test_a_gpu_host_without_any_port_shows_the_hole(platform: str) -> None:
     (rail,) = read(GPU, commcheck_platform=platform).rails
     assert (rail.hca, rail.present, rail.fabric) == ("none", False, True)
@@ -139,6 +149,32 @@ def test_virtual_functions_are_rails_only_where_their_physical_one_is_not() -> N
     assert (names(beside.rails), names(beside.other_ports)) == (["mlx5_0"], ["mlx5_2"])
     assert [rail.is_vf for rail in beside.rails] == [False]
     assert read(GPU + port("mlx5_3", near(1) + "/mlx5_core.sf.4")).rails[0].is_vf
+
+
+@pytest.mark.parametrize(
+    ("driver", "pci_id", "is_vf", "is_bluefield"),
+    [
+        ("mlx5_core", "0x101e", True, False),  # a guest sees no physical function beside it
+        ("mlx5_core", "0x1021", False, False),
+        ("mlx5_core", "0xa2dc", False, True),
+        ("mlx5_core", "0xa2d3", True, False),
+        ("bnxt_en", "0x1807", True, False),
+        ("bnxt_en", "0x101e", False, False),  # another vendor's number
+        ("mlx5_core", "rubbish", False, False),
+    ],
+)
+def test_what_the_device_id_tells(
+    driver: str, pci_id: str, is_vf: bool, is_bluefield: bool
+) -> None:
+    (rail,) = read(GPU + port("mlx5_0", near(1), driver=driver, pci_id=pci_id)).rails
+    assert (rail.is_vf, rail.is_bluefield) == (is_vf, is_bluefield)
+
+
+def test_the_arm_side_owns_qos_where_the_inventory_says_so() -> None:
+    cards = port("mlx5_0", near(1), pci_id="0xa2dc") + port("mlx5_1", near(2), pci_id="0x1021")
+    for mode, owned in (("dpu", [True, False]), ("nic", [False, False])):
+        found = read(GPU + cards, commcheck_bluefield_mode=mode)
+        assert [rail.qos_on_arm for rail in found.rails] == owned
 
 
 @pytest.mark.parametrize(

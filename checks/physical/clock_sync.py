@@ -99,5 +99,5 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     causes=(FREE, OFF),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "ascend"}),
 )

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commcheck.check import Check, launches
-from commcheck.jobs.causes import (
+from commcheck.jobs.causes_places import (
     BAD_HOST,
     BAD_LEAF,
     BAD_PATH,

@@ -70,5 +70,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(SAVING,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "ascend"}),
 )

@@ -2,8 +2,8 @@
 
 Why: DCBX lets the switch tell a port its PFC. Where the card's firmware runs it and is willing, the
 switch overwrites what was set by hand, after the next link flap: "it worked yesterday".
-Reads: ``mlnx_qos -i DEV``, or ``dcb -j dcbx show dev DEV`` where that is not installed. One verdict
-for each Ethernet rail.
+Reads: ``mlnx_qos -i DEV``, or ``dcb -j dcbx show dev DEV`` where that is not installed; where the
+firmware rules, ``mlxconfig -d PCI q`` (root). One verdict for each Ethernet rail.
 By hand: ``mlnx_qos -i DEV | grep DCBX``; ``dcb dcbx show dev DEV`` lists "host" where the host has
 it; what the firmware would do: ``mlxconfig -d PCI q LLDP_NB_DCBX_P1 DCBX_WILLING_P1`` (root).
 Mend: ``mlnx_qos -i DEV -d os`` once the static settings are in place: PFC that came from the switch
@@ -11,38 +11,42 @@ disappears with it. Gone at a reboot or a driver restart unless made persistent.
 On the switch: where DCBX is meant to rule, what it announces must be the fabric's PFC; else DCBX
 off on the host ports.
 Healthy though odd: firmware control with the firmware's own LLDP off (``LLDP_NB_DCBX_P1`` False)
-changes nothing by itself, and some fleets let the switch rule: declare ``commcheck_dcbx:
-firmware``. With ``lldpad`` the operating system has control too. Tools of 2017 do not tell.
+changes nothing by itself: a warning, where it is known. Some fleets let the switch rule: declare
+``commcheck_dcbx: firmware``. With ``lldpad`` the operating system has control too. Tools of 2017 do
+not tell.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Nothing,
+    Unread,
     expects,
     failed,
-    first_of,
     not_applicable,
     passed,
     reads,
+    tries,
     undecidable,
+    warned,
 )
 from commcheck.expect import DCBX, FLOW_CONTROL
-from commcheck.formats.dcb import DCB
-from commcheck.formats.mlnx_qos import MLNX_QOS
+from commcheck.formats.mlxconfig import MLXCONFIG_DCBX, Mlxconfig
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The port's settings, from whichever tool is there."""
+    """The port's settings, from whichever tool is there, and the firmware's where it matters."""
 
-    qos: Qos = reads(first_of(MLNX_QOS, DCB))
+    qos: Qos = reads(PORT_QOS)
+    firmware: Mlxconfig | Unread = tries(MLXCONFIG_DCBX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +126,22 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
     measured = {"dcbx": found}
     if found == wanted:
         return passed(f"{named} has DCBX under control of {found}", measured=measured)
-    return failed(
-        FIRMWARE if found == "firmware" else HOST,
-        f"{named} has DCBX under control of {found}, want {wanted}: {want.dcbx.origin}",
-        measured=measured,
-        netdev=rail.netdev,
-        pci=rail.pci or "?",
-    )
+    reason = f"{named} has DCBX under control of {found}, want {wanted}: {want.dcbx.origin}"
+    places = {"netdev": str(rail.netdev), "pci": rail.pci or "?"}
+    if found == "firmware" and (off := _firmware_lldp_off(seen.firmware, rail)):
+        reason += f"; {off} is False, so that nothing overwrites PFC by itself"
+        return warned(FIRMWARE, reason, measured=measured, **places)
+    cause = FIRMWARE if found == "firmware" else HOST
+    return failed(cause, reason, measured=measured, **places)
+
+
+def _firmware_lldp_off(firmware: Mlxconfig | Unread, rail: Rail) -> str:
+    """The setting by which the firmware listens to no switch; "" where it does, or is not known."""
+    if isinstance(firmware, Unread):
+        return ""
+    # A card's second port is its second PCI function.
+    name = f"LLDP_NB_DCBX_P{int((rail.pci or '0')[-1]) + rail.port}"
+    return name if firmware.value(name) == "False" else ""
 
 
 CHECK = Check(
@@ -138,8 +151,8 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
-    needs=("physical.nic-link-up",),
+    needs=("physical.nic-link-up", "physical.bluefield-mode"),
     causes=(FIRMWARE, HOST),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

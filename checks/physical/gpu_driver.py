@@ -178,5 +178,5 @@ CHECK = Check(
     want=Want,
     judge=judge,
     causes=(MISMATCH, NO_DRIVER, NO_GPU, LOST, MISSING, MORE),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

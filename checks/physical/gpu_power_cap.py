@@ -146,5 +146,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(UNEQUAL, LOWERED, OVERRULED),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

@@ -195,5 +195,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(HOT, BRAKED, SLOWED, HELD),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

@@ -102,7 +102,7 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(OTHER_DRIVER, OTHER_NAMES),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
     peers=(
         Trait(
             "gpu_driver",

@@ -99,5 +99,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(TRANSLATES,),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

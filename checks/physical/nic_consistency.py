@@ -20,14 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_only
-from commcheck.check import Check, Nothing, Trait, Unread, first_of, to_compare, tries
-from commcheck.formats.dcb import DCB
+from commcheck.applies import ethernet_only, qos_owner
+from commcheck.check import Check, Nothing, Trait, Unread, to_compare, tries
 from commcheck.formats.ethtool_link import ETHTOOL_LINK, EthtoolLink
 from commcheck.formats.gid_table import GID_TABLE, GidTable
 from commcheck.formats.ibv_devinfo import IBV_DEVINFO, IbvDevice
-from commcheck.formats.mlnx_qos import MLNX_QOS
 from commcheck.formats.netdev_mtu import NETDEV_MTU, NetdevMtu
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
@@ -38,7 +37,7 @@ class Seen:
 
     link: EthtoolLink | Unread = tries(ETHTOOL_LINK)
     mtu: NetdevMtu | Unread = tries(NETDEV_MTU)
-    qos: Qos | Unread = tries(first_of(MLNX_QOS, DCB))
+    qos: Qos | Unread = tries(PORT_QOS)
     gids: GidTable | Unread = tries(GID_TABLE)
     devices: tuple[IbvDevice, ...] | Unread = tries(IBV_DEVINFO)
 
@@ -99,7 +98,7 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
         unread["speed"] = seen.link.reason
     elif seen.link.speed_mbits is not None:
         values["speed_mbits"] = seen.link.speed_mbits
-    if not (rail.is_vf or (rail.netdev or "").startswith(("bond", "team"))):
+    if qos_owner(rail) is None:
         if isinstance(seen.qos, Unread):
             unread["PFC"] = seen.qos.reason
         else:

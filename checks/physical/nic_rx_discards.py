@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commcheck.applies import ethernet_port_owner
-from commcheck.check import Check, Watched, expects, watches
+from commcheck.check import Check, Explained, Watched, expects, watches
 from commcheck.counters import Counters, errors
 from commcheck.expect import FLOW_CONTROL
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
@@ -105,6 +105,10 @@ CHECK = Check(
         "physical.roce-traffic-on-pfc-prio",
     ),
     causes=(DISCARDS,),
+    explained_by=(
+        Explained("pcie-lanes-lost", "same-rail"),
+        Explained("pcie-speed-low", "same-rail"),
+    ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commcheck.applies import ethernet_port_owner
-from commcheck.check import Check, Nothing, Watched, watches
+from commcheck.check import Check, Explained, Nothing, Watched, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
 from commcheck.growing import Limits, absent, settle
@@ -91,6 +91,10 @@ CHECK = Check(
     judge=judge,
     needs=("physical.nic-link-up",),
     causes=(DAMAGED,),
+    explained_by=(
+        Explained("module-fault", "same-rail"),
+        Explained("module-rx-power-low", "same-rail"),
+    ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,
 )

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.check import Check, Nothing, Unread, failed, passed, reads, tries
+from commcheck.check import Check, Nothing, Unread, failed, not_applicable, passed, reads, tries
 from commcheck.formats.hccn import PerNpu
-from commcheck.formats.hccn_port import FEC, SPEED
+from commcheck.formats.hccn_port import FEC, LINK, SPEED, NpuLink
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
-from commcheck.npu import ASCEND, SWITCH_FIRST, npus_only
+from commcheck.npu import ASCEND, SWITCH_FIRST, npus_only, unused
 
 NEEDED_FROM_MBITS = 100_000
 """IEEE 802.3: 100GBASE-SR4 and all of PAM4 need RS-FEC."""
@@ -29,6 +29,7 @@ class Seen:
 
     fec: PerNpu[str] = reads(FEC)
     speed: PerNpu[int | None] | Unread = tries(SPEED)
+    link: PerNpu[NpuLink] | Unread = tries(LINK)
 
 
 OFF = Cause(
@@ -53,6 +54,8 @@ OFF = Cause(
 
 def judge(seen: Seen, npu: Accelerator, _want: Nothing, _limits: Nothing) -> Verdict:
     """RS wherever the speed needs it; an unknown speed counts as one that does."""
+    if (why := unused(seen.link, npu)) is not None:
+        return not_applicable(why)
     mode = seen.fec.of(npu.index)
     speed = None if isinstance(seen.speed, Unread) else dict(seen.speed.values).get(npu.index)
     has = f"{npu.label} has {mode} FEC"

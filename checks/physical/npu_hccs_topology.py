@@ -47,13 +47,16 @@ BROKEN = Cause(
 )
 
 
+JOINED = ("HCCS", "HCCS_SW", "SIO")
+"""Direct, over the switches of a superpod, and inside a module of two chips."""
+
+
 def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
     """Each group that HCCS makes is complete, and all groups are of one size."""
     topo = seen.topo
     word = {(one, other): said for one, other, said in topo.links}
     near = {
-        npu: {other for other in topo.npus if word.get((npu, other), "").startswith("HCCS")}
-        for npu in topo.npus
+        npu: {other for other in topo.npus if word.get((npu, other)) in JOINED} for npu in topo.npus
     }
     if not any(near.values()):
         return not_applicable("no NPU has HCCS: PCIe cards")

@@ -68,7 +68,9 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
 
 
 def _name(chip: NpuChip) -> str:
-    return f"NPU {chip.npu}" if not chip.chip else f"NPU {chip.npu} chip {chip.chip}"
+    if chip.physical == chip.npu and not chip.chip:
+        return f"NPU {chip.npu}"
+    return f"NPU {chip.npu} chip {chip.chip} (npu{chip.physical})"
 
 
 CHECK = Check(

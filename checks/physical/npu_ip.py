@@ -5,7 +5,8 @@ ends the job at its start. Settings are gone after a restart but for what /etc/h
 Reads: ``hccn_tool -i N -ip -g`` and ``/etc/hccn.conf``. Verdicts for the host.
 By hand: ``hccn_tool -i N -ip -g`` (root); ``cat /etc/hccn.conf``.
 Mend: ``hccn_tool -a -cfg recovery`` where the file is right; else ``-ip -s address A netmask M``.
-Healthy though odd: in a container the file is there only where it is mounted.
+Healthy though odd: in a container the file is there only where it is mounted. RoCE ports of an A3
+that are not in use need none.
 """
 
 from __future__ import annotations
@@ -15,12 +16,23 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from commcheck.check import Check, Nothing, failed, passed, reads, undecidable, warned
+from commcheck.check import (
+    Check,
+    Nothing,
+    Unread,
+    failed,
+    not_applicable,
+    passed,
+    reads,
+    tries,
+    undecidable,
+    warned,
+)
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_conf import HCCN_CONF, HccnConf, kept
-from commcheck.formats.hccn_port import ADDRESS
+from commcheck.formats.hccn_port import ADDRESS, LINK, NpuLink
 from commcheck.model import Cause, Machine, Remedy, Status, Verdict, Words
-from commcheck.npu import ASCEND, DRAINED, RECOVER, named
+from commcheck.npu import ASCEND, DRAINED, RECOVER, named, unused
 
 Addresses = dict[int, ipaddress.IPv4Interface | None]
 
@@ -31,6 +43,7 @@ class Seen:
 
     address: PerNpu[ipaddress.IPv4Interface | None] = reads(ADDRESS)
     conf: HccnConf = reads(HCCN_CONF)
+    link: PerNpu[NpuLink] | Unread = tries(LINK)
 
 
 SET = Remedy(
@@ -82,7 +95,13 @@ NOT_KEPT = Cause(
 
 def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> tuple[Verdict, ...]:
     """Each thing that is wrong, with the NPUs that it is wrong on."""
-    addresses = {each.index: seen.address.of(each.index) for each in machine.accelerators}
+    npus = [each for each in machine.accelerators if each.vendor == "ascend"]
+    addresses = {each.index: seen.address.of(each.index) for each in npus}
+    for each in npus:
+        if addresses[each.index] is None and unused(seen.link, each):
+            del addresses[each.index]
+    if npus and not addresses:
+        return (not_applicable("all NPUs use HCCS: their RoCE links are down, without address"),)
     found = (*_now(addresses), *_kept(addresses, seen.conf, machine))
     measured = {f"npu{npu}": str(each) for npu, each in addresses.items()}
     if any(verdict.status is not Status.SKIP for verdict in found):

@@ -20,6 +20,7 @@ from commcheck.check import (
     Nothing,
     Unread,
     failed,
+    not_applicable,
     passed,
     reads,
     tries,
@@ -27,9 +28,9 @@ from commcheck.check import (
     warned,
 )
 from commcheck.formats.hccn import PerNpu
-from commcheck.formats.hccn_port import NET_HEALTH, NETDETECT
+from commcheck.formats.hccn_port import LINK, NET_HEALTH, NETDETECT, NpuLink
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
-from commcheck.npu import ASCEND, READS, npus_only
+from commcheck.npu import ASCEND, READS, npus_only, unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Seen:
 
     health: PerNpu[str] = reads(NET_HEALTH)
     netdetect: PerNpu[ipaddress.IPv4Address | None] | Unread = tries(NETDETECT)
+    link: PerNpu[NpuLink] | Unread = tries(LINK)
 
 
 SET = Remedy(
@@ -101,6 +103,8 @@ SILENT = frozenset({"Receive timeout", "Unreachable", "Time exceeded"})
 
 def judge(seen: Seen, npu: Accelerator, _want: Nothing, _limits: Nothing) -> Verdict:
     """Not begun is no fault; what was asked and does not answer is one."""
+    if (why := unused(seen.link, npu)) is not None:
+        return not_applicable(why)
     said = seen.health.of(npu.index)
     asked = None if isinstance(seen.netdetect, Unread) else dict(seen.netdetect.values)
     whom = None if asked is None else asked.get(npu.index)

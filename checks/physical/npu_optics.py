@@ -14,11 +14,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.check import Check, Nothing, failed, passed, reads, warned
+from commcheck.check import (
+    Check,
+    Nothing,
+    Unread,
+    failed,
+    not_applicable,
+    passed,
+    reads,
+    tries,
+    warned,
+)
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_optical import OPTICAL, NpuOptical
+from commcheck.formats.hccn_port import LINK, NpuLink
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
-from commcheck.npu import ASCEND, CLEAN, DRAINED, npus_only
+from commcheck.npu import ASCEND, CLEAN, DRAINED, npus_only, unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,7 @@ class Seen:
     """The modules."""
 
     optical: PerNpu[NpuOptical] = reads(OPTICAL)
+    link: PerNpu[NpuLink] | Unread = tries(LINK)
 
 
 RESEAT = Remedy(
@@ -75,6 +87,8 @@ FLAGGED = Cause(
 
 def judge(seen: Seen, npu: Accelerator, _want: Nothing, _limits: Nothing) -> Verdict:
     """There, then temperature, then each lane's power, then flags alone."""
+    if (why := unused(seen.link, npu)) is not None:
+        return not_applicable(why)
     optical = seen.optical.of(npu.index)
     if optical.state != "present":
         gone = "is not there" if optical.state == "absent" else "does not answer on its bus"

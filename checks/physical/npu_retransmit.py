@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.check import Check, Nothing, Watched, undecidable, watches
+from commcheck.check import Check, Explained, Nothing, Watched, undecidable, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_counters import STAT, watched
@@ -72,6 +72,10 @@ CHECK = Check(
     judge=judge,
     needs=("physical.npu-link-up",),
     causes=(LOSS,),
+    explained_by=(
+        Explained("npu-bad-packets", "same-rail"),
+        Explained("npu-link-flaps", "same-rail"),
+    ),
     platforms=ASCEND,
     not_applicable=npus_only,
 )

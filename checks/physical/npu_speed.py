@@ -14,12 +14,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.check import Check, Nothing, expects, failed, passed, reads, undecidable
+from commcheck.check import (
+    Check,
+    Nothing,
+    Unread,
+    expects,
+    failed,
+    not_applicable,
+    passed,
+    reads,
+    tries,
+    undecidable,
+)
 from commcheck.expect import LINE_RATE_GBITS
 from commcheck.formats.hccn import PerNpu
-from commcheck.formats.hccn_port import SPEED
+from commcheck.formats.hccn_port import LINK, SPEED, NpuLink
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Wanted, Words
-from commcheck.npu import ASCEND, CLEAN, READS, npus_only
+from commcheck.npu import ASCEND, CLEAN, READS, npus_only, unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +38,7 @@ class Seen:
     """Speeds in Mb/s; None where the link is down."""
 
     speed: PerNpu[int | None] = reads(SPEED)
+    link: PerNpu[NpuLink] | Unread = tries(LINK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,8 @@ SLOW = Cause(
 
 def judge(seen: Seen, npu: Accelerator, want: Want, _limits: Nothing) -> Verdict:
     """At least what is declared, else what the fastest port of the host has."""
+    if (why := unused(seen.link, npu)) is not None:
+        return not_applicable(why)
     speed = seen.speed.of(npu.index)
     if speed is None:
         return undecidable(f"{npu.label} tells no speed", turn_on="its link is down: see it first")

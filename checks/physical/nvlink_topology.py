@@ -104,5 +104,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver", "physical.nvlink-active"),
     causes=(PAIR_LOST,),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

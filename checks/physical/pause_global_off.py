@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import Check, Nothing, expects, failed, not_applicable, passed, reads
 from commcheck.expect import FLOW_CONTROL
 from commcheck.formats.ethtool_pause import ETHTOOL_PAUSE, EthtoolPause
@@ -122,5 +122,5 @@ CHECK = Check(
     needs=("physical.pfc-enabled",),
     causes=(ON, OFF),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Span,
@@ -202,6 +202,7 @@ CHECK = Check(
         "physical.pcie-link",
     ),
     causes=(STORM, SLOW_HOST, PAUSED),
+    contradicts=("ecn-off",),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

@@ -141,5 +141,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(REDIRECTS, AT_ROOT),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

@@ -3,8 +3,8 @@
 Why: RoCE needs a lossless class. With PFC off one full switch buffer drops packets, go-back-N sends
 everything after them again, and busbw falls from line rate to a few GB/s. It strikes only under
 incast, so a quick test between two hosts does not show it.
-Reads: ``mlnx_qos -i DEV``, or ``dcb -j pfc show dev DEV`` where that is not installed. One verdict
-for each Ethernet rail.
+Reads: ``mlnx_qos -i DEV``, or ``dcb -j pfc show dev DEV`` where that is not installed, or ``niccli
+get_qos`` (root) on Broadcom without either. One verdict for each Ethernet rail.
 By hand: ``mlnx_qos -i DEV``, the row ``enabled`` below "PFC configuration:"; counters:
 ``ethtool -S DEV | grep prio3_pause`` (they exist only for priorities with PFC on).
 Mend: look at the switch first. Then drain the host: a changed PFC mask takes the mlx5 port down and
@@ -23,21 +23,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Nothing,
     expects,
     failed,
-    first_of,
     not_applicable,
     passed,
     reads,
     warned,
 )
 from commcheck.expect import FLOW_CONTROL, ROCE_PRIORITY
-from commcheck.formats.dcb import DCB
-from commcheck.formats.mlnx_qos import MLNX_QOS
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
@@ -46,7 +44,7 @@ from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 class Seen:
     """The port's settings, from whichever tool is there."""
 
-    qos: Qos = reads(first_of(MLNX_QOS, DCB))
+    qos: Qos = reads(PORT_QOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +90,18 @@ SET_DCB = Remedy(
     precondition=DRAINED,
 )
 
+LOSSY = Remedy(
+    command="",
+    effect=Words(
+        "Off on every host, and no packets lost under load: then the fabric may be lossy by "
+        "design. Declare commcheck_flow_control: none.",
+        "所有主机均未启用，且负载下无丢包：该网络可能按有损设计。"
+        "请声明 commcheck_flow_control: none。",
+    ),
+    precondition=Words("The network team says so.", "由网络团队确认。"),
+    who="network team",
+)
+
 OFF = Cause(
     slug="pfc-off",
     title=Words("PFC is off", "PFC 未启用"),
@@ -100,7 +110,7 @@ OFF = Cause(
         "reboot or driver restart.",
         "没有任何无损优先级：多打一拥塞时交换机会丢弃 RoCE 报文。通常因重启或重载驱动而丢失配置。",
     ),
-    remedies=(SWITCH_FIRST, SET_MLNX, SET_DCB),
+    remedies=(SWITCH_FIRST, SET_MLNX, SET_DCB, LOSSY),
 )
 WRONG_PRIORITY = Cause(
     slug="pfc-wrong-priority",
@@ -165,8 +175,8 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
-    needs=("physical.nic-link-up",),
+    needs=("physical.nic-link-up", "physical.bluefield-mode"),
     causes=(OFF, WRONG_PRIORITY, NOT_WANTED),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

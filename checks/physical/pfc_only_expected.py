@@ -3,8 +3,9 @@
 Why: A lossless priority can be paused. With all eight lossless a burst of storage or TCP traffic
 pauses training too, pause spreads from switch to switch, and in a loop it locks up. NICs and
 switches have buffers for one or two lossless classes, not for eight.
-Reads: ``mlnx_qos -i DEV``, or ``dcb -j pfc show dev DEV`` where that is not installed. One verdict
-for each Ethernet rail; an extra priority is a warning.
+Reads: ``mlnx_qos -i DEV``, or ``dcb -j pfc show dev DEV`` where that is not installed, or ``niccli
+get_qos`` (root) on Broadcom without either. One verdict for each Ethernet rail; an extra priority
+is a warning.
 By hand: ``mlnx_qos -i DEV``, the row ``enabled`` below "PFC configuration:".
 Mend: drain the host: a changed PFC mask takes the mlx5 port down and up. Usually somebody copied
 a line of all ones, or switched another priority on and left the old one.
@@ -17,20 +18,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Nothing,
     expects,
-    first_of,
     not_applicable,
     passed,
     reads,
     warned,
 )
 from commcheck.expect import FLOW_CONTROL, LOSSLESS_PRIORITIES, ROCE_PRIORITY
-from commcheck.formats.dcb import DCB
-from commcheck.formats.mlnx_qos import MLNX_QOS
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
@@ -39,7 +38,7 @@ from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 class Seen:
     """The port's settings, from whichever tool is there."""
 
-    qos: Qos = reads(first_of(MLNX_QOS, DCB))
+    qos: Qos = reads(PORT_QOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +119,5 @@ CHECK = Check(
     needs=("physical.pfc-enabled",),
     causes=(EXTRA,),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Unread,
@@ -156,7 +156,7 @@ def mlx5_port_owner(rail: Rail) -> str | None:
     """mlnx_qos is for NVIDIA cards, and nothing else tells rate limits."""
     if rail.driver not in (None, "mlx5_core"):
         return f"{rail.label} is driven by {rail.driver}: mlnx_qos is for NVIDIA cards"
-    return ethernet_port_owner(rail)
+    return qos_owner(rail)
 
 
 CHECK = Check(
@@ -167,7 +167,7 @@ CHECK = Check(
     want=Want,
     limits=Limits,
     judge=judge,
-    needs=("physical.nic-link-up",),
+    needs=("physical.nic-link-up", "physical.bluefield-mode"),
     causes=(LIMITED, SMALL_SHARE),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=mlx5_port_owner,

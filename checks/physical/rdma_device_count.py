@@ -114,5 +114,5 @@ CHECK = Check(
     want=Want,
     judge=judge,
     causes=(NO_DEVICE, HCA_MISSING),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "unknown"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "unknown"}),
 )

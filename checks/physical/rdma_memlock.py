@@ -72,5 +72,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(LIMITED,),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

@@ -18,17 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commcheck.check import Check, launches
-from commcheck.jobs.causes import (
+from commcheck.jobs.causes import LATENCY, RDMA_PCIE, RDMA_SLOW
+from commcheck.jobs.causes_places import (
     BAD_HOST,
     BAD_LEAF,
     BAD_PATH,
     BAD_PLANE,
     BAD_RAIL,
     FLEET,
-    LATENCY,
     PARALLEL_ONLY,
-    RDMA_PCIE,
-    RDMA_SLOW,
 )
 from commcheck.jobs.collective import of_host
 from commcheck.jobs.explained import WIRE

@@ -170,5 +170,5 @@ CHECK = Check(
         "physical.ib-subnet-manager",
     ),
     causes=(NO_PARTNER, DISABLED, BAD_CABLE, NO_MANAGER, NOT_ACTIVE),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

@@ -39,7 +39,12 @@ Where no session can be opened the code says how far it came:
 - ``output-flood``, ``protocol``: the host sent what no probe sends. A login script that prints
   without end, or a shell that is no shell.
 - ``host-deadline``: the host used up its time. Something on it hangs: look at the last command.
+- ``out-of-resources``: this machine, not the host, has no descriptor, thread or memory left. Fewer
+  ``--forks``, or a higher ``ulimit``.
 - ``jump-host-lost``: the connection to the jump host broke; its own log says why.
+- ``pod-not-found``, ``pod-not-running``, ``container-not-found``, ``exec-refused``, ``forbidden``,
+  ``kubeconfig``, ``api-unreachable``, ``node-unreachable``, ``no-kubectl``, ``debug-pod``: Kubernetes
+  says so, in words that the reason repeats; ``kubectl get pod NAME -o wide`` is where to begin.
 - ``interrupted``, ``not-tried``: the run was stopped, or its jump host failed, before this host's
   turn. Run again.
 

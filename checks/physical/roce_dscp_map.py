@@ -2,8 +2,8 @@
 
 Why: A port that trusts DSCP looks the priority up in its map. Mapped elsewhere, RoCE rides in a
 class that nobody made lossless, and is dropped under incast, although PFC and trust look right.
-Reads: ``mlnx_qos -i DEV``, or ``dcb -j app show dev DEV`` where that is not installed. One verdict
-for each Ethernet rail.
+Reads: ``mlnx_qos -i DEV``, or ``dcb -j app show dev DEV`` where that is not installed, or ``niccli
+get_qos`` (root) on Broadcom without either. One verdict for each Ethernet rail.
 By hand: ``mlnx_qos -i DEV``, the rows below "dscp2prio mapping:"; ``dcb -N app show dev DEV``.
 Mend: set the one entry, then read the map again. Running RoCE traffic changes its class at once.
 On the switch: the same DSCP in the same lossless class on every hop.
@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Nothing,
     expects,
     failed,
-    first_of,
     not_applicable,
     passed,
     reads,
@@ -30,8 +29,7 @@ from commcheck.check import (
     warned,
 )
 from commcheck.expect import ROCE_DSCP, ROCE_PRIORITY, TRUST
-from commcheck.formats.dcb import DCB
-from commcheck.formats.mlnx_qos import MLNX_QOS
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
@@ -40,7 +38,7 @@ from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 class Seen:
     """The port's settings, from whichever tool is there."""
 
-    qos: Qos = reads(first_of(MLNX_QOS, DCB))
+    qos: Qos = reads(PORT_QOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,5 +130,5 @@ CHECK = Check(
     needs=("physical.roce-trust-dscp",),
     causes=(ELSEWHERE, TWICE),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

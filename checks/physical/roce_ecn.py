@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import Check, Nothing, expects, failed, not_applicable, passed, reads, warned
 from commcheck.expect import ADAPTIVE_ROUTING, ROCE_PRIORITY
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
@@ -111,8 +111,8 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
-    needs=("physical.nic-link-up",),
+    needs=("physical.nic-link-up", "physical.bluefield-mode"),
     causes=(OFF,),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commcheck.applies import ethernet_only
-from commcheck.check import Check, Watched, expects, limit, watches
+from commcheck.check import Check, Explained, Watched, expects, limit, watches
 from commcheck.counters import Counters, Errors, errors
 from commcheck.expect import ADAPTIVE_ROUTING, FLOW_CONTROL
 from commcheck.formats.rdma_counters import HW_COUNTERS
@@ -177,6 +177,10 @@ CHECK = Check(
         "physical.roce-traffic-on-pfc-prio",
     ),
     causes=(CORRUPTION, TIMED_OUT, LOST),
+    explained_by=tuple(
+        Explained(slug, "same-rail")
+        for slug in ("nic-symbol-errors", "nic-link-flaps", "rx-discards", "switch-pfc-off")
+    ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_only,
 )

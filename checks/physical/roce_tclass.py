@@ -24,22 +24,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Nothing,
     Unread,
     expects,
     failed,
-    first_of,
     passed,
     tries,
     undecidable,
 )
 from commcheck.expect import FLOW_CONTROL, ROCE_DSCP, ROCE_PRIORITY, TRUST
-from commcheck.formats.dcb import DCB
-from commcheck.formats.mlnx_qos import MLNX_QOS
 from commcheck.formats.nccl_conf import NCCL_CONF, PATH
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
 from commcheck.model import Cause, Kind, Rail, Remedy, Status, Verdict, Wanted, Words
@@ -51,7 +49,7 @@ class Seen:
 
     marking: RoceMarking | Unread = tries(ROCE_MARKING)
     conf: tuple[tuple[str, str], ...] | Unread = tries(NCCL_CONF)
-    qos: Qos | Unread = tries(first_of(MLNX_QOS, DCB))
+    qos: Qos | Unread = tries(PORT_QOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +200,8 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
-    needs=("physical.nic-link-up",),
+    needs=("physical.nic-link-up", "physical.bluefield-mode"),
     causes=(OTHER_DSCP,),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

@@ -3,8 +3,8 @@
 Why: RoCE v2 packets carry a DSCP and usually no VLAN tag. A port that trusts PCP (the factory
 setting) finds no tag and puts them into priority 0, next to everything else and without PFC: as
 lossy as with PFC off, although every PFC setting looks right.
-Reads: ``mlnx_qos -i DEV``, or ``dcb -j app show dev DEV`` where that is not installed. One verdict
-for each Ethernet rail.
+Reads: ``mlnx_qos -i DEV``, or ``dcb -j app show dev DEV`` where that is not installed, or ``niccli
+get_qos`` (root) on Broadcom without either. One verdict for each Ethernet rail.
 By hand: ``mlnx_qos -i DEV | grep trust``; with dcb: a ``dscp-prio`` entry means dscp.
 Mend: ``mlnx_qos -i DEV --trust dscp``, then the site's DSCP map if it is not the factory's, then
 read both again: without the vendor's driver the command writes the whole map DSCP >> 3 beside
@@ -18,20 +18,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.applies import ethernet_port_owner
+from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
     Nothing,
     expects,
     failed,
-    first_of,
     passed,
     reads,
     undecidable,
 )
 from commcheck.expect import ROCE_DSCP, ROCE_PRIORITY, TRUST
-from commcheck.formats.dcb import DCB
-from commcheck.formats.mlnx_qos import MLNX_QOS
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
@@ -40,7 +38,7 @@ from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 class Seen:
     """The port's settings, from whichever tool is there."""
 
-    qos: Qos = reads(first_of(MLNX_QOS, DCB))
+    qos: Qos = reads(PORT_QOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +124,8 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
-    needs=("physical.nic-link-up",),
+    needs=("physical.nic-link-up", "physical.bluefield-mode"),
     causes=(NOT_DSCP, NOT_PCP),
     platforms=frozenset({"gpu-roce"}),
-    not_applicable=ethernet_port_owner,
+    not_applicable=qos_owner,
 )

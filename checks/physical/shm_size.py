@@ -108,5 +108,5 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     causes=(FULL, SMALL),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "ascend"}),
 )

@@ -27,3 +27,12 @@ def ethernet_port_owner(rail: Rail) -> str | None:
     if rail.netdev is not None and re.match(r"(?:bond|team)\d", rail.netdev):
         return f"{rail.netdev} is a bond: this belongs to its member ports"
     return None
+
+
+def qos_owner(rail: Rail) -> str | None:
+    """PFC, trust, the DSCP map and DCBX of a BlueField in DPU mode are its Arm side's."""
+    if (reason := ethernet_port_owner(rail)) is not None:
+        return reason
+    if rail.qos_on_arm:
+        return f"{rail.label} is a BlueField in DPU mode: read this on its Arm side"
+    return None

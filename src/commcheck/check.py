@@ -7,13 +7,15 @@ are the checks themselves: ``checks/physical/nic_mtu.py`` is the shortest.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from commcheck.command import Command
 from commcheck.model import (
+    PLATFORMS,
+    UNKNOWN,
     Accelerator,
     Cause,
     Host,
@@ -347,13 +349,44 @@ def to_compare(values: Mapping[str, object], unread: Mapping[str, str] | None = 
 class Explained:
     """A cause of another check that may be why this one fails: then it is no fault of its own.
 
-    ``join``: whose cause counts, that of the host at fault, or of any host that took part.
+    ``join``: whose cause counts, that of the same subject (a rail, mostly), of the host at fault,
+    or of any host that took part.
     ``by_loss``: it works by losing packets, so counters that stand still speak against it.
+    ``of``: slugs of the check's own causes that it may explain; empty: all of them.
     """
 
     cause: str  # slug
-    join: Literal["same-host", "any-in-job"] = "same-host"
+    join: Literal["same-rail", "same-host", "any-in-job"] = "same-host"
     by_loss: bool = False
+    of: frozenset[str] = frozenset()
+
+    def covers(self, slug: str) -> bool:
+        """True for a cause of the check's own that this may explain."""
+        return not self.of or slug in self.of
+
+
+# --- parts of one thing on several hosts --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What was judged as one: who took part, and verdicts by host; a host left out keeps its own.
+    """
+
+    hosts: tuple[str, ...]
+    verdicts: Mapping[str, tuple[Verdict, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """How the parts that hosts have of one thing are judged as one; ``together.judged`` does it.
+
+    ``part``: from a ``Seen``, the machine and a ``Want`` to the host's part, which may be sent to
+    another process; None: it has none. ``judge``: from the parts by host. Both are pure.
+    """
+
+    part: Callable[[Any, Any, Any], object | None]
+    judge: Callable[[Mapping[str, Any]], Iterable[Whole]]
 
 
 # --- Check --------------------------------------------------------------------------------------
@@ -384,11 +417,13 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     limits: type[LimitsT] = _NONE
     needs: tuple[str, ...] = ()
     causes: tuple[Cause, ...] = ()
-    platforms: frozenset[str] = frozenset({"gpu-roce", "gpu-ib", "ascend", "unknown"})
+    platforms: frozenset[str] = frozenset({*PLATFORMS, UNKNOWN})
     effects: frozenset[str] = frozenset()  # "load", "write": what it does beyond looking
     peers: tuple[Trait, ...] = ()
     not_applicable: Callable[[SubjectT], str | None] = _always
     explained_by: tuple[Explained, ...] = ()
+    together: Together | None = None
+    contradicts: tuple[str, ...] = ()  # slugs of causes that a pass here speaks against
     opt_in: Key[bool] | None = None  # asked only of hosts where the inventory says true
 
     @property

@@ -74,8 +74,11 @@ def _filled(command: Command, values: tuple[str, ...]) -> Command:
         if not allowed.fullmatch(text) or _LEADING_DASH.match(text) or ".." in text:
             raise Unjudgeable(f"{name} {text[:64]!r} is no name we would put into a command")
     by_name = dict(zip(names, values, strict=True))
-    words = (_IN_BRACES.sub(lambda match: by_name[match[1]], word) for word in command.argv)
-    return replace(command, argv=tuple(words))
+
+    def fill(words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_IN_BRACES.sub(lambda match: by_name[match[1]], word) for word in words)
+
+    return replace(command, argv=fill(command.argv), said_as=fill(command.said_as))
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,12 +209,26 @@ NICS: Final[Key[tuple[str, ...] | None]] = Key(
     meaning="HCAs that carry training traffic; undeclared: those next to an accelerator",
 )
 
+# No default: instances of one type are sold with any number of them attached.
+EFA_COUNT: Final[Key[int | None]] = Key(
+    name="commcheck_efa_count",
+    read=whole(1, 64, "a number of EFA devices"),
+    meaning="EFA devices of the instance (p4d 4, p5 32, p5e 32, p5en 16 where all are attached)",
+)
+
 DCBX: Final = Key(
     name="commcheck_dcbx",
     read=one_of("os", "firmware", "lldpad"),
     defaults={"gpu-roce": "os"},
     source="vendor RoCE guides set PFC on the host by hand",
     meaning="who sets PFC on the host: static settings (os), the card's firmware, or lldpad",
+)
+
+# No default: both modes are sold, and the card tells which it is in.
+BLUEFIELD_MODE: Final[Key[str | None]] = Key(
+    name="commcheck_bluefield_mode",
+    read=one_of("nic", "dpu"),
+    meaning="mode of the BlueField cards; dpu: QoS is set, and looked at, on their Arm side",
 )
 
 # No default: NCCL 2.21 and newer picks the index itself, and a job may set it.

@@ -6,11 +6,12 @@ Nothing here does I/O or imports another module of ours. Facts (``Machine``, ``R
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ class Kind(StrEnum):
 
 # --- hosts and what is found on them ------------------------------------------------------------
 
-PLATFORMS = ("gpu-roce", "gpu-ib", "ascend")
+PLATFORMS = ("gpu-roce", "gpu-ib", "gpu-efa", "ascend")
 UNKNOWN = "unknown"
 """The platform of a host that neither declares one nor shows one."""
 
@@ -100,12 +101,17 @@ class Host:
         return self.origins.get(variable, self.origin)
 
 
+BLUEFIELD_IDS: Final = frozenset({0xA2D2, 0xA2D6, 0xA2DC, 0xA2DF})
+"""PCI device ids of the NIC inside BlueField 1 to 4 (pci.ids, vendor 15b3)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rail:
     """One NIC port and its path through the fabric, as found: facts only.
 
     ``present=False``: the inventory names it and the host does not have it.
-    ``fabric=None``: nothing tells whether it carries training traffic.
+    ``fabric=None``: nothing tells whether it carries training traffic. ``pci_id``: device id of
+    the card. ``qos_on_arm``: a BlueField whose Arm side, and not this host, owns the port's QoS.
     """
 
     index: int
@@ -120,11 +126,24 @@ class Rail:
     is_vf: bool = False
     present: bool = True
     fabric: bool | None = None
+    pci_id: int | None = None
+    qos_on_arm: bool = False
 
     @property
     def label(self) -> str:
         """The subject's name in reports, stable while the HCA keeps its name."""
         return self.hca if self.port == 1 else f"{self.hca}/{self.port}"
+
+    @property
+    def is_bluefield(self) -> bool:
+        """True for the NIC of a BlueField, as the host sees it."""
+        return self.driver == "mlx5_core" and self.pci_id in BLUEFIELD_IDS
+
+    @property
+    def bnxt_pci(self) -> str | None:
+        """The PCI address as niccli lists it, for a command's place; None: no Broadcom card."""
+        match = re.fullmatch(r"[0-9a-f]*([0-9a-f]{2}:..:..)\.([0-7])", self.pci or "")
+        return f"{match[1]}:0{match[2]}" if match and self.driver == "bnxt_en" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +176,8 @@ class Machine:
     other_ports: tuple[Rail, ...] = ()  # management, storage, dark second ports: not judged
     accelerators: tuple[Accelerator, ...] = ()
     nccl_log: str | None = None  # as the inventory names it: path or glob of a job's logs
+    traces: str | None = None  # the same of its profiler traces, or their folder
+    pod: str | None = None  # its name, where its log is the one that its container writes
 
     @property
     def label(self) -> str:
@@ -301,6 +322,8 @@ class Result:
     findings: tuple[Finding, ...]
     seconds: float = 0.0  # remote time of the commands it read
     retried: int = 0  # how often it was launched again before it proved something
+    # What the host holds of a thing that several hosts have parts of; not kept in the run's folder.
+    part: object = field(default=None, compare=False, repr=False)
 
     @property
     def worst(self) -> Finding:
@@ -409,14 +432,13 @@ def layer_word(results: Iterable[Result], *, strict: bool = False) -> str:
         kind in (Kind.HOST, Kind.CHECK, Kind.UNDECIDABLE, Kind.BUSY, Kind.BLOCKED) for kind in kinds
     ):
         return "partly judged"
-    if all(kind is Kind.GATED for kind in kinds):
-        return "not climbed"
-    if all(kind in (Kind.GATED, Kind.NOT_PERMITTED) for kind in kinds):
-        return "not measured"
-    if any(kind is Kind.GATED for kind in kinds):
+    right = any(verdict.status in (Status.PASS, Status.WARN) for verdict in verdicts)
+    if not right and Kind.WAIVED not in kinds:  # nothing was proven: no kind of pass
+        if Kind.NOT_PERMITTED in kinds:
+            return "not measured"
+        return "not climbed" if Kind.GATED in kinds else "not applicable"
+    if Kind.GATED in kinds:
         return "pass so far"
-    if all(kind is Kind.NOT_APPLICABLE for kind in kinds):
-        return "not applicable"
     waived = sum(kind is Kind.WAIVED for kind in kinds)
     words = ["pass"]
     if any(verdict.status is Status.WARN for verdict in verdicts):

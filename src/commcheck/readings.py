@@ -10,7 +10,6 @@ from commcheck.check import (
     EARLIER,
     WATCH,
     EveryRail,
-    FirstOf,
     Reader,
     Reading,
     Span,
@@ -94,20 +93,24 @@ def take(desk: Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn)
 
 def _first(desk: Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn) -> object:
     refused: list[Unjudgeable] = []
-    for reader in reading.reader.readers:
+    # A tool for other cards has a place that this one cannot fill: it is no way to the reading.
+    phase = reading.phases[0]
+    able = [each for each in reading.reader.readers if _asked(desk, each, subject, phase)]
+    readers = able or reading.reader.readers
+    for reader in readers:
         try:
             if reading.at == WATCH:
                 return _watch(desk, reader, subject, rests_on)
             return _read(desk, reader, subject, reading.at, rests_on)
         except Unjudgeable as error:
             refused.append(error)
-        if len(refused) < len(reading.reader.readers):
+        if len(refused) < len(readers):
             for phase in reading.phases:
                 for request in _asked(desk, reader, subject, phase):
                     rests_on[request.key] = False
     if len(refused) == 1:
         raise refused[0]
-    raise _together(reading.reader, refused)
+    raise _together(readers, refused)
 
 
 def _watch(desk: Desk, reader: Reader[Any], subject: Subject, rests_on: RestsOn) -> Watched[Any]:
@@ -133,12 +136,14 @@ def _begun_s(desk: Desk, reader: Reader[Any], subject: Subject, at: str) -> floa
     return desk.frames[request.key].started_s
 
 
-def _together(reader: Reader[Any] | FirstOf[Any], refused: Sequence[Unjudgeable]) -> Unjudgeable:
+def _together(readers: Sequence[Reader[Any]], refused: Sequence[Unjudgeable]) -> Unjudgeable:
     """One error for several fallbacks: the class of the first that was more than missing."""
     telling = next((e for e in refused if not isinstance(e, CommandMissing)), refused[0])
     reasons = "; ".join(error.reason for error in refused)
     return Unjudgeable(
-        f"none of {reader.tool} spoke: {reasons}", telling.remedy, type_name=telling.type_name
+        f"none of {' or '.join(reader.tool for reader in readers)} spoke: {reasons}",
+        telling.remedy,
+        type_name=telling.type_name,
     )
 
 

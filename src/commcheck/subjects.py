@@ -9,16 +9,31 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from commcheck.collect.base import Frame
 from commcheck.command import PLACE
-from commcheck.errors import ParseError
-from commcheck.expect import NICS
+from commcheck.errors import HostError, ParseError
+from commcheck.expect import BLUEFIELD_MODE, NICS
+from commcheck.kube.place import CONTAINER_LOG
 from commcheck.model import UNKNOWN, Accelerator, Host, Machine, Rail
+from commcheck.report.cleaning import decode
 
 VENDORS: Final = {"0x10de": "nvidia", "0x19e5": "ascend"}
 """PCI vendor ids of accelerators."""
+
+VF_IDS: Final = {
+    "mlx5_core": {0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3},
+    "bnxt_en": {
+        *(0x1606, 0x1607, 0x1608, 0x1609, 0x16BD, 0x16C1, 0x16C2, 0x16C3, 0x16C4, 0x16C5, 0x16CB),
+        *(0x16D3, 0x16DC, 0x16E1, 0x16E5, 0x16E6, 0x1806, 0x1807, 0x1808, 0x1809, 0x1819, 0x181B),
+    },
+}
+"""PCI device ids of virtual functions, by driver: a guest is not shown whose function it has.
+
+Sources: pci.ids, and the device table of Linux drivers/net/ethernet/broadcom/bnxt.
+"""
 
 _BDF: Final = re.compile(r"[0-9a-fA-F]{4,}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
@@ -40,6 +55,7 @@ class _Port:
     netdev: str | None = None
     nets: list[tuple[str, str]] = field(default_factory=list)  # (netdev, dev_port)
     physfn: str | None = None  # PCI address of the physical function, for a virtual one
+    pci_id: int | None = None  # device id of the card's vendor
     is_soft: bool = False  # rxe or siw: RDMA in software over any NIC
 
     @property
@@ -50,7 +66,11 @@ class _Port:
     @property
     def is_vf(self) -> bool:
         """A virtual function, or a sub-function: what belongs to the port is not shown to it."""
-        return self.physfn is not None or ".sf." in self.path.rpartition("/")[2]
+        return (
+            self.physfn is not None
+            or ".sf." in self.path.rpartition("/")[2]
+            or self.pci_id in VF_IDS.get(self.driver or "", ())
+        )
 
     @property
     def card(self) -> str:
@@ -82,6 +102,14 @@ class _Found:
     lowers: list[tuple[str, str]] = field(default_factory=list)  # (bond or bridge, member)
 
 
+def machine_of(host: Host, frame: Frame) -> Machine:
+    """The machine, in a session, which ends with ``HostError`` where there is none to be seen."""
+    try:
+        return machine(host, decode(frame.stdout))
+    except ParseError as error:
+        raise HostError("no-facts", error.reason, error.remedy) from error
+
+
 def machine(host: Host, frame_text: str) -> Machine:
     """The machine. Raises ``ParseError`` where the frame tells no kernel or user id."""
     found = _read(frame_text)
@@ -90,6 +118,8 @@ def machine(host: Host, frame_text: str) -> Machine:
     accelerators = tuple(_accelerators(found))
     platform = _platform(host, found, accelerators)
     rails, others = _rails(host, found, platform)
+    if BLUEFIELD_MODE.on(host, platform).value == "dpu":
+        rails = tuple(replace(rail, qos_on_arm=rail.is_bluefield) for rail in rails)
     return Machine(
         name=host.name,
         platform=platform,
@@ -103,6 +133,8 @@ def machine(host: Host, frame_text: str) -> Machine:
         other_ports=others,
         accelerators=accelerators,
         nccl_log=_text_or_none(host.variables.get("commcheck_nccl_log")),
+        traces=_text_or_none(host.variables.get("commcheck_traces")),
+        pod=host.name if host.variables.get("commcheck_nccl_log") == CONTAINER_LOG else None,
     )
 
 
@@ -170,9 +202,11 @@ def _of_port(port: _Port, key: str, words: Sequence[str]) -> bool:
             port.nets.append((words[0], words[1] if len(words) > 1 else ""))
         case "physfn":
             port.physfn = words[0].lower()
+        case "pci_id" if re.fullmatch(r"0x[0-9a-fA-F]{1,4}", words[0]):
+            port.pci_id = int(words[0], 16)
         case "soft":
             port.is_soft = True
-        case "rate":
+        case "rate" | "pci_id":
             pass
         case _:
             return False
@@ -232,9 +266,12 @@ def _platform(host: Host, found: _Found, accelerators: Sequence[Accelerator]) ->
     if vendors != {"nvidia"}:
         return UNKNOWN
     near = [port for port in found.ports if _next_to_accelerator(port, found)]
-    layers = {port.link_layer for port in near or found.ports if not port.is_soft}
+    ports = [port for port in near or found.ports if not port.is_soft]
+    layers = {port.link_layer for port in ports}
     if layers == {"InfiniBand"}:
         return "gpu-ib"
+    if ports and all(port.driver == "efa" for port in ports):
+        return "gpu-efa"
     # Mixed without a near one: a storage port may be the odd one. Nothing tells, so say nothing.
     return "gpu-roce" if layers == {"Ethernet"} else UNKNOWN
 
@@ -266,7 +303,7 @@ def _rails(host: Host, found: _Found, platform: str) -> tuple[tuple[Rail, ...], 
         ]
         known = False
     rails = [_rail(index, port, fabric=known or None) for index, port in enumerate(chosen)]
-    if not rails and platform in ("gpu-roce", "gpu-ib"):
+    if not rails and platform in ("gpu-roce", "gpu-ib", "gpu-efa"):
         # A host without any port must not vanish from the report.
         rails = [Rail(0, "none", present=False, fabric=True)]
     others = [port for port in ports if port not in chosen]
@@ -306,6 +343,7 @@ def _rail(index: int, port: _Port, *, fabric: bool | None) -> Rail:
         phys_state=port.phys_state,
         is_vf=port.is_vf,
         fabric=fabric,
+        pci_id=port.pci_id,
     )
 
 

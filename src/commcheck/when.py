@@ -18,6 +18,7 @@ LINK_LAYERS: Final = ("Ethernet", "InfiniBand")
 _VENDOR: Final[Mapping[str, str]] = {
     "gpu-roce": "nvidia",
     "gpu-ib": "nvidia",
+    "gpu-efa": "nvidia",
     "ascend": "ascend",
 }
 

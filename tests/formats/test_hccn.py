@@ -61,7 +61,15 @@ def told(reader: Reader[hccn.PerNpu[Any]], name: str, rc: int = 0) -> Any:
         (hccn_port.GATEWAY, "gateway-not-set", None),
         (hccn_port.NETDETECT, "netdetect", IPv4Address("10.20.1.1")),
         (hccn_port.NETDETECT, "netdetect-unset", None),
+        (hccn_port.VNIC, "vnic", IPv4Address("192.4.2.199")),
         (hccn_port.MTU, "mtu-1500", 1500),
+        (hccn_port.MTU, "mtu-4200", 4200),
+        (hccn_port.SPEED, "speed-100g", 100_000),
+        (hccn_port.NET_HEALTH, "net-health-fault", "Fault"),
+        (hccn_port.NET_HEALTH, "net-health-init", "Init"),
+        (hccn_port.NET_HEALTH, "net-health-socket-fail", "Socket fail"),
+        (hccn_port.NET_HEALTH, "net-health-unreachable", "Unreachable"),
+        (hccn_port.PFC, "pfc-prio3", (SlavePfc("", frozenset({3})),)),
         (hccn_port.FEC, "fec", "rs"),
         (hccn_port.FEC, "fec-none", "no"),
         (hccn_port.TLS, "tls-off", 0),
@@ -114,6 +122,30 @@ def test_a_refusal_is_no_fact(name: str, rc: int) -> None:
             told(reader, name, rc)
 
 
+@pytest.mark.parametrize(
+    ("reader", "name", "rc"),
+    [
+        (hccn_port.LINK, "link-loop-8", 0),
+        (hccn_port.TLS, "tls-mixed-8", 0),
+        (hccn_port.MTU, "cfg-recovery-done", 0),
+        (hccn_port.MTU, "libs-missing", 127),
+        (hccn_port.MTU, "not-found", 127),
+    ],
+)
+def test_what_is_not_the_answer_of_one_npu_is_refused(
+    reader: Reader[Any], name: str, rc: int
+) -> None:
+    with pytest.raises(Unjudgeable):
+        told(reader, name, rc)
+
+
+def test_tls_of_each_npu() -> None:
+    lines = text("hccn_tool/tls-mixed-8").splitlines()
+    said = "".join(f"[npu {npu} rc 0]\n{line}\n" for npu, line in enumerate(lines))
+    switches = dict(hccn_port.TLS.parse(Output(f"{said}[end]\n")).values)
+    assert {npu for npu, on in switches.items() if on} == {6}
+
+
 def test_counters_that_are_not_there_are_not_zero() -> None:
     new, old = (told(hccn_counters.STAT, name) for name in ("stat-good", "stat-old-910a"))
     assert (len(new.values), len(old.values)) == (48, 46)
@@ -156,12 +188,16 @@ def test_npu_smi() -> None:
 
 def test_two_chips_of_one_module() -> None:
     """An A3: one NPU id, two chips, and their physical ids in a column of their own."""
-    said = text("npu-smi/info-910b-good")
-    said = said.replace("| 1     910B3 ", "| 0     910B3 ").replace(
-        "| 0                         | 0000:01:00.0", "| 1     1                   | 0000:01:00.0"
-    )
-    chips = npu_smi.parse(Output(said)).chips
-    assert [(chip.npu, chip.chip) for chip in chips[:3]] == [(0, 0), (0, 1), (2, 0)]
+    chips = npu_smi.parse(Output(text("npu-smi/info-a3-good"))).chips
+    assert [(chip.npu, chip.chip, chip.physical) for chip in chips[:3]] == [
+        (0, 0, 0),
+        (0, 1, 1),
+        (1, 0, 2),
+    ]
+    assert [chip.physical for chip in chips] == list(range(16))
+    topo = npu_smi.parse_topo(Output(text("npu-smi/topo-a3")))
+    assert len(topo.npus) == 16
+    assert {word for *_, word in topo.links} == {"SIO", "HCCS_SW"}
 
 
 def test_the_topology_with_any_indent() -> None:

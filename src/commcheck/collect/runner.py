@@ -63,7 +63,13 @@ def _line(number: int, request: Request, sysfs_root: str) -> str:
     return f"c {head} {shlex.join(words)}"
 
 
-_SIMULATED: Final = ("/sys/", "/proc/", "/etc/machine-id", "/etc/hccn.conf")
+_SIMULATED: Final = (
+    "/sys/",
+    "/proc/",
+    "/etc/machine-id",
+    "/etc/hccn.conf",
+    "/usr/local/Ascend/",
+)
 
 
 def _under(root: str, word: str) -> str:

@@ -13,7 +13,7 @@ trap : PIPE
 unset CDPATH ENV BASH_ENV
 LC_ALL=C LANG=C PATH=${PATH:-/usr/bin:/bin}
 for d in /usr/local/sbin /usr/sbin /sbin /usr/local/cuda/bin /opt/mellanox/*/bin \
-  /usr/local/Ascend/driver/tools /usr/local/Ascend/*/bin; do
+  /opt/amazon/efa/bin /usr/local/Ascend/driver/tools /usr/local/Ascend/*/bin; do
   if [ -d "$d" ]; then PATH=$PATH:$d; fi
 done
 PATH=$PATH$A
@@ -176,6 +176,7 @@ ports() {
       if [ -n "$path" ]; then kv path "$path"; fi
       if [ -n "$driver" ]; then kv driver "$driver"; fi
       if [ -n "$physfn" ]; then kv physfn "$physfn"; fi
+      fact pci_id "$d/device/device"
       if [ -e "$d/parent" ]; then kv soft 1; fi
       for k in link_layer state phys_state rate; do fact "$k" "$p/$k"; done
       rd "$p/gid_attrs/ndevs/0"

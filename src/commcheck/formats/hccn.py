@@ -40,7 +40,8 @@ for n in $ids; do
       for m in $(echo "$ids" | tr : ' '); do
         if [ $m != $n ]; then
           ask $m -vnic -g
-          v=$(printf '%s\\n' "$a" | sed -n 's/^vnic ipaddr: *\\([0-9.]*\\)$/\\1/p')
+          v=
+          case $a in *'vnic ipaddr: '*) v=${a#*vnic ipaddr: }; v=${v%%[!0-9.]*} ;; esac
           if [ -n "$v" ]; then ask $n -hccs_ping -g address $v; printf '[hccs]\\n%s\\n' "$a"; fi
           break
         fi
@@ -53,6 +54,9 @@ echo '[end]'
 
 Every word comes from here but the ids, which are numbers.
 """
+
+PING_S: Final = 4.0
+"""Seconds that three packets take, and the tool to start."""
 
 FAILURES: Final = re.compile(
     r"hccn_tool is busy|Command execute failed!|Cmd execute failed!|permission denied: |"

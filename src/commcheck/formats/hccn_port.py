@@ -106,6 +106,14 @@ def netdetect(text: str, tool: str) -> ipaddress.IPv4Address | None:
     return None if found == ipaddress.IPv4Address(0) else found
 
 
+def vnic(text: str, tool: str) -> ipaddress.IPv4Address:
+    """The address by which an A3 is reached over HCCS: the labels vary, the first is no mask."""
+    found = re.search(r"^[a-z ]*(?:ip ?addr|address)[a-z]*:\s*([\d.]{7,15})$", text, re.MULTILINE)
+    if found is None:
+        raise ParseError(tool, text, "an address of the virtual NIC")
+    return _ipv4(found[1], text, tool)
+
+
 def mtu(text: str, tool: str) -> int:
     """Bytes."""
     return int(_line(r"mtu:\s*(\d{2,5})", text, tool)[1])
@@ -178,6 +186,7 @@ SPEED: Final = per_npu("-speed -g", speed)
 ADDRESS: Final = per_npu("-ip -g", address)
 GATEWAY: Final = per_npu("-gateway -g", gateway)
 NETDETECT: Final = per_npu("-netdetect -g", netdetect)
+VNIC: Final = per_npu("-vnic -g", vnic)
 MTU: Final = per_npu("-mtu -g", mtu)
 FEC: Final = per_npu("-fec -g", fec)
 TLS: Final = per_npu("-tls -g", tls)

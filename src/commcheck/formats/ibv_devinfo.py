@@ -17,7 +17,7 @@ from commcheck.model import Rail
 
 TOOL: Final = "ibv_devinfo"
 
-_LINE: Final = re.compile(r"\t*([a-z_]+):\t+(.*)")
+_LINE: Final = re.compile(r"\t*([a-z_]+):\t+(\S.*)?")  # a blank after the tabs is damage
 _MTU: Final = re.compile(r"(256|512|1024|2048|4096) \(([1-5])\)")
 _STATE: Final = re.compile(r"PORT_(NOP|DOWN|INIT|ARMED|ACTIVE|ACTIVE_DEFER) \(\d\)")
 _LINK_LAYER: Final = re.compile(r"Ethernet|InfiniBand|Unspecified|Unknown")
@@ -100,11 +100,14 @@ def _port(body: str, text: str) -> IbvPort:
 def _values(part: str, text: str) -> dict[str, str]:
     """Key to value of the whole lines: one without its line end was cut."""
     values: dict[str, str] = {}
-    for line in part.split("\n")[:-1]:
+    for line in part.rpartition("\n")[0].rstrip("\n").split("\n"):
+        # A blank line, or one without a tab, is what is left of a line that broke in two.
+        if not line.startswith(("\t", "hca_id:")):
+            raise ParseError(TOOL, text, f"a tab before each line of an HCA, not {line[:60]!r}")
         if (match := _LINE.fullmatch(line)) is not None:
             if match[1] in values:
                 raise ParseError(TOOL, text, f"{match[1]!r} once for each HCA or port")
-            values[match[1]] = match[2].strip()
+            values[match[1]] = (match[2] or "").strip()
     return values
 
 

@@ -16,10 +16,14 @@ TOOL: Final = "ip"
 
 @dataclass(frozen=True, slots=True)
 class IpAddresses:
-    """``addresses``: (netdev, ``10.1.0.5/24``); ``ruled``: source addresses with a table."""
+    """``addresses``: (netdev, ``10.1.0.5/24``); ``ruled``: source addresses with a table.
+
+    ``mtus_bytes``: (netdev, MTU) of those that have an address.
+    """
 
     addresses: tuple[tuple[str, str], ...]
     ruled: frozenset[str]
+    mtus_bytes: tuple[tuple[str, int], ...] = ()
 
     def of(self, netdev: str) -> tuple[IPv4Interface, ...]:
         """The addresses of a netdev."""
@@ -31,10 +35,13 @@ def parse(addresses: Output, rules: Output) -> IpAddresses:
     require_ok(addresses, "ip addr")
     require_ok(rules, "ip rule")
     found: list[tuple[str, str]] = []
+    mtus: list[tuple[str, int]] = []
     for link in _list(addresses):
         match link:
-            case {"ifname": str(name), "addr_info": list(infos)}:
+            case {"ifname": str(name), "addr_info": list(infos), **more}:
                 found += [(name, _address(info, addresses)) for info in infos]
+                if isinstance(mtu := more.get("mtu"), int):
+                    mtus.append((name, mtu))
             case {}:
                 pass  # some releases print {} for a netdev without an address
             case _:
@@ -48,7 +55,7 @@ def parse(addresses: Output, rules: Output) -> IpAddresses:
                 pass
             case _:
                 raise ParseError(TOOL, rules.text, "rules with a priority")
-    return IpAddresses(tuple(found), frozenset(ruled))
+    return IpAddresses(tuple(found), frozenset(ruled), tuple(mtus))
 
 
 def _list(output: Output) -> list[Any]:

@@ -63,3 +63,45 @@ MLXCONFIG: Final = Reader(
     parse=parse,
     per=Rail,
 )
+
+
+OFFLOAD_ENGINE: Final = "INTERNAL_CPU_OFFLOAD_ENGINE"
+"""Of a BlueField: whether the Arm cores own the NIC."""
+
+
+def _asks_offload_engine(tool: str) -> Reader[Mlxconfig]:
+    command = Command((tool, "-d", "{pci}", "q", OFFLOAD_ENGINE), timeout_s=20, root=True)
+    return Reader(tool=f"{tool}-mode", commands=(command,), parse=parse, per=Rail)
+
+
+MLXCONFIG_ARM: Final = _asks_offload_engine(TOOL)
+MSTCONFIG_ARM: Final = _asks_offload_engine("mstconfig")
+
+
+_IF_FIRMWARE: Final = """\
+case $(dcb -j dcbx show dev "$2" 2>/dev/null) in
+  '') case $(mlnx_qos -i "$2" 2>/dev/null) in *'Firmware controlled'*) ;; *) t=host ;; esac ;;
+  *'"host":true'*) t=host ;;
+esac
+if [ "$t" = host ]; then echo 'not asked: the firmware does not run DCBX' >&2; exit 1; fi
+for t in mlxconfig mstconfig; do
+  if command -v $t >/dev/null; then exec $t -d "$1" q; fi
+done
+echo 'mlxconfig: not found' >&2
+exit 127
+"""
+"""$1 the PCI address, $2 the netdev. The tools take a second a card, and matter there alone."""
+
+MLXCONFIG_DCBX: Final = Reader(
+    tool=f"{TOOL}-dcbx",
+    commands=(
+        Command(
+            ("sh", "-c", _IF_FIRMWARE, "sh", "{pci}", "{netdev}"),
+            timeout_s=20,
+            root=True,
+            said_as=(TOOL, "-d", "{pci}", "q", "if-firmware-runs-dcbx"),
+        ),
+    ),
+    parse=parse,
+    per=Rail,
+)

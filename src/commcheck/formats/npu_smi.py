@@ -23,13 +23,17 @@ HEALTH: Final = ("OK", "Warning", "Alarm", "Critical", "UNKNOWN")
 
 @dataclass(frozen=True, slots=True)
 class NpuChip:
-    """One chip: ids as npu-smi numbers, ``name`` as 910B3, ``pci`` in small letters."""
+    """One chip: ids as npu-smi numbers, ``name`` as 910B3, ``pci`` in small letters.
+
+    ``physical``: the id that ``hccn_tool`` and ``/dev/davinciN`` know it by.
+    """
 
     npu: int
     chip: int
     name: str
     health: str
     pci: str
+    physical: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class NpuSmi:
 
 _FIRST: Final = re.compile(r"\| (\d{1,2}) {2,}(\S+)\s+\| (\w+)\s+\| .*\|")
 _SECOND: Final = re.compile(
-    r"\| (\d)(?: +\d{1,2})? {2,}\| ([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]) +\| .*\|"
+    r"\| (\d)(?: +(\d{1,2}))? {2,}\| ([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]) +\| .*\|"
 )
 
 
@@ -63,7 +67,10 @@ def parse(output: Output) -> NpuSmi:
         one, two = only(_FIRST, upper, text, TOOL), only(_SECOND, lower, text, TOOL)
         if one[3] not in HEALTH:
             raise ParseError(TOOL, text, f"health {', '.join(HEALTH)}, not {one[3]!r}")
-        chips.append(NpuChip(int(one[1]), int(two[1]), one[2], one[3], two[2].lower()))
+        npu, chip = int(one[1]), int(two[1])
+        # Without a column of its own the NPU's id is the physical one.
+        physical = int(two[2] or npu)
+        chips.append(NpuChip(npu, chip, one[2], one[3], two[3].lower(), physical))
     if len({(each.npu, each.chip) for each in chips}) != len(chips) or not chips:
         raise ParseError(TOOL, text, "every chip once")
     return NpuSmi(version[1], tuple(chips))
@@ -71,7 +78,8 @@ def parse(output: Output) -> NpuSmi:
 
 @dataclass(frozen=True, slots=True)
 class NpuTopo:
-    """``links``: (NPU, other, word) for every pair both ways: HCCS, PIX, PXB, PHB, SYS, NA, UB."""
+    """``links``: (NPU, other, word) for every pair both ways: HCCS, HCCS_SW, SIO (two
+    chips of one module), PIX, PXB, PHB, SYS, NA, UB."""
 
     npus: tuple[str, ...]
     links: tuple[tuple[str, str, str], ...]
@@ -82,7 +90,8 @@ def parse_topo(output: Output) -> NpuTopo:
     require_ok(output, "npu-smi info -t topo")
     text = output.text
     lines = whole_lines(text, TOPO_TOOL)
-    at = next((n for n, line in enumerate(lines) if re.match(r"\s*NPU\d+\s+\w", line)), None)
+    head = re.compile(r"\s*(?:NPU|Phy-ID)\d+\s+\w")
+    at = next((n for n, line in enumerate(lines) if head.match(line)), None)
     if at is None or not any(line.startswith("Legend:") for line in lines):
         raise ParseError(TOPO_TOOL, text, "a heading of NPUs, the matrix and its legend")
     columns = re.findall(r"NPU\d+|Phy-ID\d+", lines[at])
@@ -95,7 +104,7 @@ def parse_topo(output: Output) -> NpuTopo:
         if name in rows or len(words) != len(columns):
             raise ParseError(TOPO_TOOL, text, f"a row {name} once, with a word for each NPU")
         rows[name] = [
-            only(r"X|HCCS(?:_SW)?|PIX|PXB|PHB|SYS|NA|UB", w, text, TOPO_TOOL)[0] for w in words
+            only(r"X|HCCS(?:_SW)?|SIO|PIX|PXB|PHB|SYS|NA|UB", w, text, TOPO_TOOL)[0] for w in words
         ]
     if list(rows) != columns or any(
         (name == other) != (word == "X")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from checks.physical.dcbx_os import CHECK, FIRMWARE, HOST
+from commcheck.formats.mlxconfig import MLXCONFIG_DCBX
 from commcheck.model import Kind, Status
+from tests.checks.conftest import RAIL
+from tests.sshd import write_tool
 
 
 def said(name: str, rc: int = 0) -> dict[str, tuple[str, int]]:
@@ -26,6 +31,45 @@ def test_the_firmware_rules(judged: Any) -> None:
     assert (verdict.status, verdict.cause) == (Status.FAIL, FIRMWARE)
     assert verdict.remedies[1].command == "mlnx_qos -i ens1np0 -d os"
     assert judged(CHECK, said("dcbx-fw.txt"), dcbx="firmware").verdict.status is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [("LLDP_NB_DCBX_P1  False(0)", Status.WARN), ("LLDP_NB_DCBX_P1  True(1)", Status.FAIL)],
+)
+def test_firmware_that_hears_no_switch_overwrites_nothing(
+    judged: Any, settings: str, status: Status
+) -> None:
+    text = f"Device type: ConnectX7\nDevice: 81:00.0\nConfigurations: Next Boot\n    {settings}\n"
+    answers = {**said("dcbx-fw.txt"), "mlxconfig -d 0000:81:00.0 q": (text, 0)}
+    verdict = judged(CHECK, answers).verdict
+    assert (verdict.status, verdict.cause) == (status, FIRMWARE)
+    assert ("LLDP_NB_DCBX_P1 is False" in verdict.reason) is (status is Status.WARN)
+
+
+@pytest.mark.parametrize(
+    ("dcb", "mlnx_qos", "asked"),
+    [
+        ('echo \'{"host":true,"ieee":true}\'', "exit 1", False),
+        ("echo '{\"ieee\":true}'", "exit 1", True),
+        ("exit 1", "echo 'DCBX mode: Firmware controlled'", True),
+        ("exit 1", "echo 'DCBX mode: OS controlled'", False),
+    ],
+)
+def test_the_firmware_is_asked_only_where_it_rules(
+    tmp_path: Path, dcb: str, mlnx_qos: str, asked: bool
+) -> None:
+    for tool, script in {"dcb": dcb, "mlnx_qos": mlnx_qos, "mstconfig": 'echo "$*"'}.items():
+        write_tool(tmp_path / tool, script)
+    done = subprocess.run(
+        MLXCONFIG_DCBX.commands[0].on(RAIL).argv,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == ("-d 0000:81:00.0 q\n" if asked else "")
+    assert done.returncode == (0 if asked else 1)
 
 
 def test_the_host_rules_where_the_switch_should(judged: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,18 @@ def test_one_with_an_older_driver_warns(judged: Any) -> None:
     assert [each.status for each in worst.values()] == [Status.PASS, Status.PASS, Status.WARN]
     assert worst["npu-2"].cause is DRIFT
     assert "release 23.0.3, 2 of 3 peers have 24.1.rc3" in worst["npu-2"].reason
+
+
+def test_releases_of_the_installers_are_compared_where_there_are_any(judged: Any) -> None:
+    def told(cann: tuple[str, int]) -> Mapping[str, object]:
+        answers = {"npu-smi info": (TABLE.read_text(), 0), "grep -His": cann}
+        measured: Mapping[str, object] = judged(CHECK, answers, machine=TWO).verdict.measured
+        return measured
+
+    both = told(("cann/toolkit.txt", 0))
+    assert (both["cann"], both["firmware"]) == (["ascend-toolkit 8.0.RC3"], "7.5.0.1.129")
+    assert not {"cann", "firmware"} & told(("\n", 2)).keys()
+    assert {trait.name for trait in CHECK.peers} >= {"cann", "firmware"}
 
 
 def test_unreadable(judged: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from checks.physical.npu_ip import CHECK, DIFFERS, NOT_KEPT, TWICE, UNSET
 from commcheck.model import Kind, Machine, Status, Verdict
-from tests.checks.physical.npu_answers import ONE, TWO, told
+from tests.checks.physical.npu_answers import ONE, RECORDED, TWO, told
 
 SECOND = "ipaddr:10.20.2.31\nnetmask:255.255.255.0"
 GOOD = "hccn_conf/good.txt"
@@ -30,6 +30,17 @@ def test_not_set_in_both_wordings(judged: Any) -> None:
         verdict = of(judged, "ip", nothing)
         assert (verdict.status, verdict.cause) == (Status.FAIL, UNSET)
         assert verdict.reason.startswith("npu1: no address")
+
+
+def test_ports_that_are_not_in_use_need_none(judged: Any) -> None:
+    """As on superpods, whose RoCE is not cabled."""
+    idle = f"{RECORDED['link-down']}[hccs]\n{RECORDED['hccs-ping-ok']}"
+    answers = {"cat /etc/hccn.conf": (GOOD, 0), "hccn_tool -i N -link": told(idle, idle)}
+    none = told("ip-not-set", "ip-not-set")
+    verdict = judged(CHECK, {**answers, "hccn_tool -i N -ip": none}, machine=TWO).verdict
+    assert verdict.kind is Kind.NOT_APPLICABLE
+    one = {**answers, "hccn_tool -i N -ip": told("ip", "ip-not-set")}
+    assert judged(CHECK, one, machine=TWO).verdict.status is Status.PASS
 
 
 def test_twice(judged: Any) -> None:

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
+from checks.physical.npu_fec import CHECK as FEC
 from checks.physical.npu_link_up import CHECK, DOWN, NO_MODULE, UNUSED
-from commcheck.model import Cause, Status
-from tests.checks.physical.npu_answers import BUSY, ONE, TWO, told
+from checks.physical.npu_net_health import CHECK as NET_HEALTH
+from checks.physical.npu_optics import CHECK as OPTICS
+from checks.physical.npu_speed import CHECK as SPEED
+from commcheck.check import AnyCheck
+from commcheck.model import Cause, Kind, Status
+from tests.checks.physical.npu_answers import BUSY, ONE, RECORDED, TWO, told
 
 
 def test_up_and_where(judged: Any) -> None:
@@ -65,3 +70,19 @@ def test_not_installed(judged: Any) -> None:
     verdict = judged(CHECK, machine=ONE).verdict
     assert verdict.status is Status.ERROR
     assert "hccn_tool is not there" in verdict.reason
+
+
+@pytest.mark.parametrize("check", [NET_HEALTH, SPEED, OPTICS, FEC], ids=lambda each: each.id)
+def test_a_port_that_is_not_in_use_is_not_judged_further(judged: Any, check: AnyCheck) -> None:
+    """As on superpods: RoCE is down and HCCS does the work. Without HCCS it is a fault."""
+    asked = {"hccn_tool -i N -net_health": told("net-health-fault"),
+             "hccn_tool -i N -netdetect": told("netdetect"),
+             "hccn_tool -i N -speed": told("speed-unknown"),
+             "hccn_tool -i N -optical": told("optical-absent"),
+             "hccn_tool -i N -fec": told("fec-none")}  # fmt: skip
+    down = RECORDED["link-down"]
+    idle = told(f"{down}[hccs]\n{RECORDED['hccs-ping-ok']}")
+    verdict = judged(check, {**asked, "hccn_tool -i N -link": idle}, machine=ONE).verdict
+    assert (verdict.kind, "uses HCCS" in verdict.reason) == (Kind.NOT_APPLICABLE, True)
+    broken = judged(check, {**asked, "hccn_tool -i N -link": told("link-down")}, machine=ONE)
+    assert broken.verdict.kind is not Kind.NOT_APPLICABLE

@@ -54,6 +54,29 @@ def test_judge(
     assert says in verdict.reason
 
 
+def test_the_least_time_that_counts(watched: Watch, rail: Rail) -> None:
+    for seconds, status in ((Limits().long_s, Status.FAIL), (Limits().long_s - 0.1, Status.WARN)):
+        seen = Seen(watched(TOTALS, {RX: int(0.3e6 * seconds)}, seconds=seconds))
+        assert judge(seen, rail, PFC, Limits()).status is status
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("{}_prio{}_pause_duration", {"rx": PAUSED, "tx": SLOW_HOST}),
+        ("pfc_pri{1}_{0}_duration_us", {"rx": PAUSED, "tx": SLOW_HOST}),
+    ],
+)
+@pytest.mark.parametrize("priority", range(8))
+def test_every_priority_counts(
+    watched: Watch, rail: Rail, name: str, cause: Mapping[str, Cause], priority: int
+) -> None:
+    for way, found in cause.items():
+        counter = name.format(way, priority)
+        seen = Seen(watched({counter: 9_000_000}, {counter: 3_000_000}))
+        assert judge(seen, rail, PFC, Limits()).cause is found
+
+
 def test_the_hours_since_an_earlier_run_count(watched: Watch, rail: Rail) -> None:
     seen = Seen(watched(TOTALS, since={TX: 1_000_000_000}, since_s=7200.0))
     verdict = judge(seen, rail, PFC, Limits())
