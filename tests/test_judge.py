@@ -11,6 +11,7 @@ import pytest
 from commcheck.check import (
     AnyCheck,
     Check,
+    Explained,
     Key,
     Nothing,
     Reader,
@@ -54,6 +55,7 @@ from commcheck.plays import Entry, Gate, Severity
 
 WORDS = Words("x", "x")
 CAUSE = Cause("odd", WORDS, WORDS, (Remedy("fix {hca}", WORDS, WORDS),))
+EFFECT = Cause("effect", WORDS, WORDS, (Remedy("fix", WORDS, WORDS),))
 HOST = Host("gpu-01", {"commcheck_platform": "gpu-roce"})
 RAILS = (Rail(0, "mlx5_0", netdev="eth0"), Rail(1, "mlx5_1", netdev="eth1"))
 MACHINE = Machine("gpu-01", platform="gpu-roce", rails=RAILS)
@@ -160,6 +162,7 @@ def test_what_was_not_read_is_an_error_and_never_a_pass(
     assert (finding.verdict.status, finding.verdict.kind) == (Status.ERROR, Kind.CHECK)
     assert finding.verdict.error == error
     assert says in finding.verdict.reason
+    assert ("; if the output is right" in finding.verdict.reason) is (error == "ParseError")
 
 
 def test_a_command_that_was_never_run_is_an_error() -> None:
@@ -235,6 +238,9 @@ def test_an_error_below_does_not_gate_but_marks_what_stands_above() -> None:
     results = run(unread, ABOVE, got=frames(missing=replace(answer, key="once: unrelated")))
     assert results["library.above"].status is Status.PASS
     assert results["library.above"].worst.unproven_below == ("physical.unread",)
+    beside = run(unread, EVEN, rail_check("library.unread", seen=SeenOther), ABOVE)
+    assert beside["physical.even"].worst.unproven_below == ()
+    assert beside["library.above"].worst.unproven_below == ("physical.unread",)
 
 
 def test_an_unreachable_host_is_one_error_and_the_rest_gated() -> None:
@@ -246,7 +252,7 @@ def test_an_unreachable_host_is_one_error_and_the_rest_gated() -> None:
         Kind.HOST,
         "Unreachable",
     )
-    assert reached.reason.startswith("tcp-refused: connection refused")
+    assert reached.reason == "tcp-refused: connection refused; is sshd running?"
     for check_id in ("physical.even", "library.above"):
         verdict = results[check_id].worst.verdict
         assert verdict.kind is Kind.GATED
@@ -258,12 +264,11 @@ def test_an_unreachable_host_is_one_error_and_the_rest_gated() -> None:
 )
 def test_a_session_that_broke_keeps_what_was_answered(error: HostError) -> None:
     got = {f.key: f for f in (frame("number", "mlx5_0"),)}
-    results = run(REACHABLE, EVEN, ABOVE, got=got, error=error)
+    results = run(REACHABLE, EVEN, rail_check("physical.zero"), ABOVE, got=got, error=error)
     assert results["physical.reachable"].worst.verdict.kind is Kind.HOST
-    assert [f.verdict.status for f in results["physical.even"].findings] == [
-        Status.PASS,
-        Status.ERROR,
-    ]
+    for check_id in ("physical.even", "physical.zero"):
+        statuses = [finding.verdict.status for finding in results[check_id].findings]
+        assert statuses == [Status.PASS, Status.ERROR]
     assert results["library.above"].worst.verdict.kind is Kind.GATED
 
 
@@ -420,6 +425,9 @@ def test_a_waived_fail_gates_nothing() -> None:
     results = judged_as(Asked(EVEN), Asked(ABOVE), waive=waive)
     assert results["physical.even"].kind is Kind.WAIVED
     assert results["library.above"].findings[1].verdict.status is Status.PASS
+    after = rail_check("physical.after", lambda *_: passed("right"), needs=("physical.even",))
+    results = judged_as(Asked(EVEN), Asked(after), waive=waive)
+    assert results["physical.after"].status is Status.PASS  # nor does it block
 
 
 def test_thresholds_of_the_playbook_lie_between_default_and_inventory() -> None:
@@ -452,10 +460,34 @@ def test_a_fleet_gate_closes_the_layers_above_to_every_host() -> None:
     assert gate_fleet(results, {"gpu-01": (Asked(EVEN), Asked(ABOVE))}) == ()
 
 
+def test_each_result_has_the_gate_of_its_own_check() -> None:
+    entry = Entry(check="physical.even", position=AT)
+    open_ = Asked(rail_check("physical.odd"), Gate.NONE, entry)
+    asked = (open_, Asked(EVEN, Gate.FLEET, entry), Asked(ABOVE))
+    results = judge_host(HOST, asked, MACHINE, BAD, None, lambda data: data.decode())
+    other = judge_host(Host("gpu-02"), [Asked(ABOVE)], MACHINE, frames(), None, bytes.decode)
+    (changed,) = gate_fleet([*results, *other], {"gpu-01": asked, "gpu-02": asked})
+    assert changed.host == "gpu-02"
+    assert changed.worst.verdict.reason == "gated: physical.even failed on the fleet"
+
+
+def test_what_follows_from_a_cause_on_the_same_host_is_folded_under_it() -> None:
+    bad = frame("number", "mlx5_0", stdout=b"3\n")
+    effect = rail_check(
+        "physical.effect",
+        judge=lambda seen, *_: failed(EFFECT, "suffers") if seen.number % 2 else passed("right"),
+        explained_by=(Explained("odd", "same-rail"),),
+    )
+    result = run(EVEN, effect, got=frames(bad=bad))["physical.effect"]
+    assert [each.verdict.kind for each in result.findings] == [Kind.BLOCKED, Kind.NONE]
+    assert result.findings[0].verdict.follows == "odd"
+
+
 def test_a_host_of_which_nothing_is_asked_has_not_passed() -> None:
-    roce_only = rail_check("physical.roce", platforms=frozenset({"gpu-roce"}))
     ascend = Machine("npu-01", platform="ascend")
-    results = run(REACHABLE, roce_only, machine=ascend)
-    assert results["physical.reachable"].kind is Kind.UNDECIDABLE
-    assert "nothing was judged here" in results["physical.reachable"].worst.verdict.reason
+    for check_id in ("physical.roce", "physical.even"):
+        roce_only = rail_check(check_id, platforms=frozenset({"gpu-roce"}))
+        results = run(REACHABLE, roce_only, machine=ascend)
+        assert results["physical.reachable"].kind is Kind.UNDECIDABLE
+        assert "nothing was judged here" in results["physical.reachable"].worst.verdict.reason
     assert run(REACHABLE, machine=ascend)["physical.reachable"].status is Status.PASS

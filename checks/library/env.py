@@ -5,10 +5,13 @@ variable left over from last week's search for a fault sends a job over TCP, int
 past its NVLinks, at a tenth of the speed, and nothing fails.
 Reads: ``/proc/PID/environ`` of every process that holds ``/dev/nvidia-uvm`` or ``/dev/davinciN``,
 reduced on the host to the names that are looked at (``NCCL_``, ``TORCH_NCCL_``, ``HCCL_``,
-``UCX_``, ``GLOO_``, ``FI_`` and a few whole names: no secret leaves it), and ``/etc/nccl.conf``.
-Held against the rails, PFC, DSCP map, GIDs and NVLinks that layer 1 reads. Where no job runs the
-file alone is judged: every job begins with it. Files that you have: ``commcheck analyze env
-FILE...``: process environments, dumps, nccl.conf, pods, a Ray runtime_env, job scripts, logs.
+``UCX_``, ``GLOO_``, ``FI_`` and a few whole names: no secret leaves it), and ``/etc/nccl.conf``;
+what a rank may lock, its /dev/shm, and of the files that it names (topology, graph, tuner) whether
+it sees them, of what kind they are, and which PCI addresses they hold.
+Held against the rails, PFC, DSCP map, GIDs and NVLinks that layer 1 reads, and PFC of the NPUs.
+Where no job runs the file alone is judged: every job begins with it. Files that you have:
+``commcheck analyze env FILE...``: process environments, dumps, nccl.conf, pods, a Ray runtime_env,
+job scripts, logs.
 By hand: ``tr '\\0' '\\n' </proc/PID/environ | grep -E '^(NCCL|UCX|GLOO|TORCH_NCCL)_'`` of a rank,
 as its user or root, and ``cat /etc/nccl.conf``. Not ``env`` over SSH: that is your own.
 Mend: take the variable out rather than turn it: nearly all of NCCL's defaults are right. What must
@@ -23,9 +26,10 @@ How NCCL reads it:
 - NCCL_IB_TC is the DSCP times 4: DSCP 26 is 104, with the ECN bit 106.
 
 Which rule is which: ENV-001 ranks differ; ENV-002 to 009 names, numbers, syntax; ENV-010 to 019 the
-network and its NICs; ENV-020 to 022 the mark of RoCE packets; ENV-023 to 031 time-outs and GPU
-Direct; ENV-032 to 045 ways inside a host and tuning; ENV-046 to 048 interfaces; ENV-049 to 053 the
-log; ENV-054 to 064 PyTorch, identity, UCX, memory; HENV-001 to 010 HCCL.
+network and its NICs; ENV-020 to 022 the mark of RoCE packets; ENV-023 to 031 time-outs, flows and
+GPU Direct; ENV-032 to 045 ways inside a host, tuning, topology files; ENV-046 to 048 interfaces;
+ENV-049 to 053 the log; ENV-054 to 064 PyTorch, identity, UCX, memory; HENV-001 to 011 HCCL;
+RAS-010 the port of NCCL's RAS.
 Healthy though odd: NCCL_NET_PLUGIN=none on plain IB and RoCE hosts; NCCL_DEBUG on one rank only;
 NCCL_VERSION, which is the image's, not the library's.
 """
@@ -41,19 +45,19 @@ from commcheck.check import (
     Nothing,
     Unread,
     expects,
-    first_of,
     not_applicable,
     tries,
     tries_rails,
     undecidable,
 )
 from commcheck.expect import FLOW_CONTROL, LINK_LAYER, NICS
-from commcheck.formats.dcb import DCB
 from commcheck.formats.gid_table import GID_TABLE, GidTable
+from commcheck.formats.hccn_port import PFC, Pfc
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
 from commcheck.formats.kernel_modules import KERNEL_MODULES
-from commcheck.formats.mlnx_qos import MLNX_QOS
 from commcheck.formats.nvidia_nvlink import NVIDIA_NVLINK, NvlinkGpu
+from commcheck.formats.pci_tree import PCI_TREE, PciTree
+from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
 from commcheck.model import Machine, Verdict, Wanted
@@ -69,6 +73,7 @@ from commcheck.nccl.environment.causes import (
     LIBRARIES,
     LOCAL_PATH,
     LOGGING,
+    MEMLOCK,
     MISSPELT,
     NO_EFFECT,
     NO_SUCH_NETWORK,
@@ -79,8 +84,10 @@ from commcheck.nccl.environment.causes import (
     PATH_LEVEL,
     RAIL_ONLY,
     RANKS_DIFFER,
+    RAS_OPEN,
     SHARED_MEMORY,
     TCP_FORCED,
+    TOPOLOGY_FILE,
     TORCH,
     TRAFFIC_CLASS,
     TUNING,
@@ -92,13 +99,16 @@ from commcheck.nccl.environment.names import Version
 from commcheck.nccl.environment.on_host import (
     NCCL_KNOWN,
     NCCL_VERSION,
+    around,
     case,
     environments,
+    lossless_on_npus,
     nvlink,
     ports,
 )
+from commcheck.nccl.job_files import JOB_FILES, JobFiles
 from commcheck.nccl.processes import ETC, ETC_CONF, HIDDEN, SEE_ALL, USERS, Users, ranks
-from commcheck.nccl.site import GDR, NETWORK
+from commcheck.nccl.site import ECMP, GDR, NETWORK
 from commcheck.nccl.site import RAIL_ONLY as IS_RAIL_ONLY
 
 
@@ -108,12 +118,15 @@ class Seen:
 
     users: Users | Unread = tries(USERS)
     conf: Layer | Unread = tries(ETC_CONF)
-    qos: EveryRail[Qos] = tries_rails(first_of(MLNX_QOS, DCB))
+    qos: EveryRail[Qos] = tries_rails(PORT_QOS)
     marking: EveryRail[RoceMarking] = tries_rails(ROCE_MARKING)
     gids: EveryRail[GidTable] = tries_rails(GID_TABLE)
     addresses: IpAddresses | Unread = tries(IP_ADDRESSES)
     modules: frozenset[str] | Unread = tries(KERNEL_MODULES)
     gpus: tuple[NvlinkGpu, ...] | Unread = tries(NVIDIA_NVLINK)
+    files: JobFiles | Unread = tries(JOB_FILES)
+    pci: PciTree | Unread = tries(PCI_TREE)
+    npu_pfc: Pfc | Unread = tries(PFC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +138,7 @@ class Want:
     flow_control: Wanted[str] = expects(FLOW_CONTROL)
     gdr: Wanted[bool | None] = expects(GDR)
     rail_only: Wanted[bool | None] = expects(IS_RAIL_ONLY)
+    ecmp: Wanted[bool | None] = expects(ECMP)
     network: Wanted[str | None] = expects(NETWORK)
     version: Wanted[Version | None] = expects(NCCL_VERSION)
     known: Wanted[tuple[str, ...] | None] = expects(NCCL_KNOWN)
@@ -158,11 +172,12 @@ def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
     rails = tuple(dict.fromkeys(rail.hca for rail in machine.rails if rail.present))
     has_nvlink, reduces = nvlink(seen.gpus)
     found = () if isinstance(seen.addresses, Unread) else seen.addresses.addresses
-    return HostFacts(
+    facts = HostFacts(
         name=machine.name,
         ports=ports(machine, seen.qos, seen.marking, seen.gids),
         # IPv4 addresses only are read: a host that shows none tells nothing of its interfaces.
         netdevs=tuple(dict.fromkeys(netdev for netdev, _ in found)) or None,
+        rail_netdevs=frozenset(rail.netdev for rail in machine.rails if rail.netdev),
         rails=rails or None,
         rdma=bool(rails) if machine.platform in ("gpu-roce", "gpu-ib") else None,
         link=want.link_layer.value,
@@ -171,10 +186,13 @@ def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
         gdr=want.gdr.value,
         peermem=None if isinstance(seen.modules, Unread) else "nvidia_peermem" in seen.modules,
         rail_only=want.rail_only.value,
+        ecmp=want.ecmp.value,
         lossless=_LOSSLESS.get(want.flow_control.value),
         network=want.network.value,
         known=want.known.value or (),
+        npu_pfc=lossless_on_npus(seen.npu_pfc),
     )
+    return around(machine, facts, seen.files, seen.pci)
 
 
 CHECK = Check(
@@ -209,6 +227,9 @@ CHECK = Check(
         OTHER_STACK,
         LIBRARIES,
         SHARED_MEMORY,
+        MEMLOCK,
+        TOPOLOGY_FILE,
+        RAS_OPEN,
         HCCL_VALUE,
         HCCL_TUNING,
     ),

@@ -3,10 +3,13 @@
 Why: The log is the only way the library talks to its operator. It says which network it took, over
 which NICs, with GPU Direct or through host memory, which ranks never came, and which error was the
 first. A job that fell back to TCP or to host memory still trains, at a tenth of the speed.
-Reads: the job's logs on the host, named by ``commcheck_nccl_log``: only lines of NCCL, HCCL and
-PyTorch's watchdog leave the host. Files that you have: ``commcheck analyze log FILE...``, with
-``-i INVENTORY`` for what the hosts should have. Plain or gz, one file a process or all in one,
-wrapped by torchrun, Ray, kubectl, mpirun or srun.
+Reads: the job's logs on the host, named by ``commcheck_nccl_log``, else what the ranks that run
+there write now (NCCL_DEBUG_FILE of each, ``%h`` and ``%p`` filled in, where its container sees it):
+only lines of NCCL, HCCL and PyTorch's watchdog leave the host. Of a pod, where its ranks name no
+file, what its container wrote: ``kubectl logs``. The parts that several hosts of a
+run have of one job are put together at its end, and judged as one. Files that you have:
+``commcheck analyze log FILE...``, with ``-i INVENTORY`` for what the hosts should have. Plain or
+gz, one file a process or all in one, wrapped by torchrun, Ray, kubectl, mpirun or srun.
 By hand: ``grep -a 'Using network' LOG`` (Socket is TCP),
 ``grep -a 'via NET' LOG | grep -vc GDRDMA`` (0 with GPU Direct), ``grep -ac 'Init COMPLETE' LOG``
 (as many as ranks), ``grep -a 'NCCL WARN' LOG``.
@@ -38,11 +41,22 @@ rack of NVLink-connected hosts; ``GDR 1`` on one host means nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from commcheck.check import Check, Nothing, Unread, expects, not_applicable, tries, undecidable
+from commcheck.check import (
+    Check,
+    Nothing,
+    Together,
+    Unread,
+    expects,
+    not_applicable,
+    passed,
+    tries,
+    undecidable,
+)
 from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS
-from commcheck.model import Machine, Verdict, Wanted
+from commcheck.kube.place import CONTAINER_LOG
+from commcheck.model import Kind, Machine, Verdict, Wanted
 from commcheck.nccl.case import Case
 from commcheck.nccl.causes import (
     CHANNELS_DIFFER,
@@ -102,17 +116,22 @@ from commcheck.nccl.causes_hccl import (
     HCCL_NO_RDMA,
     HCCL_TLS,
 )
-from commcheck.nccl.host_log import HOST_LOG, HostLog, job_of
-from commcheck.nccl.judge import ID, TITLE
+from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
+from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
+from commcheck.nccl.job_logs import JOB_LOGS, JobLog, JobLogs, facts_of
+from commcheck.nccl.judge import ID, TITLE, own_part
 from commcheck.nccl.judge import judge as judge_log
+from commcheck.nccl.parts import Part, judge_parts, part_of, spans_hosts
 from commcheck.nccl.site import GDR, LOG_NAMES, NCCL_LOG, NETWORK, RAIL_ONLY, Site, site_host
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The log's lines, where the inventory names a log."""
+    """The lines of the log that the inventory names, and of those that ranks write now."""
 
     log: HostLog | Unread = tries(HOST_LOG)
+    container: HostLog | Unread = tries(POD_LOG)
+    running: JobLogs | Unread = tries(JOB_LOGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +152,65 @@ def judge(
     seen: Seen, machine: Machine, want: Want, _limits: Nothing
 ) -> Verdict | tuple[Verdict, ...]:
     """All rules on the host's own log."""
+    logs = _logs(seen, want)
+    if isinstance(logs, Verdict):
+        return logs
+    case = Case(facts_of(logs), _site(machine, want))
+    verdicts = _verdicts(case)
+    if not spans_hosts(case):
+        return verdicts
+    return tuple(_until_all_are_seen(verdict) for verdict in verdicts)
+
+
+def _until_all_are_seen(verdict: Verdict) -> Verdict:
+    """A fail that any host of the job may have brought about: ``judge_parts`` tells whose it is."""
+    if verdict.cause is None or verdict.cause.slug not in JOB_WIDE:
+        return verdict
+    told = undecidable(f"the run ended before the job's other hosts were seen: {verdict.reason}")
+    return replace(told, rule=verdict.rule, measured=verdict.measured)
+
+
+def _verdicts(case: Case) -> tuple[Verdict, ...]:
+    verdicts = judge_log(case).verdicts
+    if [verdict.kind for verdict in verdicts] != [Kind.UNDECIDABLE]:
+        return verdicts
+    if told := own_part(case):
+        return (passed(told, measured=verdicts[0].measured),)
+    if case.job.live and case.world is None and not case.job.stats.cut_files:
+        return (not_applicable("the ranks here log warnings only, and there is none"),)
+    return verdicts
+
+
+def part(seen: Seen, machine: Machine, want: Want) -> Part | None:
+    """What the host has of a job that has ranks elsewhere."""
+    logs = _logs(seen, want)
+    if isinstance(logs, Verdict):
+        return None
+    case = Case(facts_of(logs), _site(machine, want))
+    return part_of(case, logs, _verdicts(case))
+
+
+def _logs(seen: Seen, want: Want) -> JobLogs | Verdict:
+    """The log that the inventory names, else those of the ranks that run; or why there is none."""
     path = want.nccl_log.value
-    if path is None:
-        return not_applicable("commcheck_nccl_log names no log of a job on this host")
-    if isinstance(seen.log, Unread):
-        return undecidable(f"{path} was not read: {seen.log.reason}", turn_on=seen.log.remedy)
-    case = Case(job_of(seen.log, path), _site(machine, want))
-    return judge_log(case).verdicts
+    # A pod's own log is what there is where its ranks name no file.
+    own = path == CONTAINER_LOG
+    if path is not None and not (
+        own and not isinstance(seen.running, Unread) and seen.running.logs
+    ):
+        log = seen.container if own else seen.log
+        if isinstance(log, Unread):
+            return undecidable(f"{path} was not read: {log.reason}", turn_on=log.remedy)
+        return JobLogs((JobLog(path, log.text, None, log.truncated),), live=False)
+    if isinstance(seen.running, Unread):
+        reason = f"which logs the ranks here write is not known: {seen.running.reason}"
+        return undecidable(reason, turn_on=seen.running.remedy)
+    if seen.running.logs:
+        return seen.running
+    if seen.running.missing:
+        reason = f"{seen.running.missing[0]}, which a rank here writes, is not there"
+        return undecidable(reason, turn_on="make the folder writable for the job's user")
+    return not_applicable("commcheck_nccl_log names no log, and no rank here has NCCL_DEBUG_FILE")
 
 
 def _site(machine: Machine, want: Want) -> Site:
@@ -165,6 +236,8 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
+    together=Together(part, judge_parts),
+    explained_by=EXPLAINED,
     causes=(
         SOCKET_FALLBACK,
         NO_DEVICE,

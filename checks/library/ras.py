@@ -16,14 +16,15 @@ others only wait. All alike and nothing moves: layer 1.
 
 What the rules are: RAS-001 nobody answers; RAS-002 a dead process; RAS-003 one that is silent;
 RAS-004 an error; RAS-005 ranks behind; RAS-006 states that differ; RAS-007 no new collective;
-RAS-008 slow answers; RAS-009 fewer ranks than the job has; RAS-011 it runs.
+RAS-008 slow answers; RAS-009 fewer ranks than the job has; RAS-011 it runs. That the port is open
+to others, RAS-010, ``library.env`` says.
 Healthy though odd: counts that differ by a few between ranks of a busy job; counts that stand
 still under CUDA graphs, in pipelines of point-to-point transfers, and during a checkpoint.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from commcheck.check import (
@@ -98,9 +99,8 @@ def judge(
     if isinstance(reports, Unread):
         if isinstance(users, Users) and not users.processes and not users.hidden:
             return not_applicable("no process uses an accelerator")
-        return undecidable(
-            f"the job's RAS service was not asked: {reports.reason}", turn_on=reports.remedy
-        )
+        reason = f"the job's RAS service was not asked: {reports.reason}"
+        return replace(undecidable(reason, turn_on=reports.remedy), rule="RAS-001")
     visit = reports.visit
     return judge_polls([Poll(visit.first, 0.0), Poll(visit.last, visit.seconds)], _world(users))
 
@@ -124,5 +124,5 @@ CHECK = Check(
     opt_in=ASKED,
     judge=judge,
     causes=(DEAD, GONE, ERROR, BEHIND, STATES, NO_PROGRESS, SLOW),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

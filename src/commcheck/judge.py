@@ -17,6 +17,7 @@ from commcheck.check import (
     readings_of,
 )
 from commcheck.collect.base import Frame
+from commcheck.consequences import folded
 from commcheck.discover import in_order_of_needs
 from commcheck.errors import (
     HostError,
@@ -105,8 +106,15 @@ def judge_host(
             desk.findings[check.id] = findings
             seconds = sum({e.key: e.seconds for f in findings for e in f.evidence}.values())
             results[check.id] = Result(
-                check=check.id, host=host.name, findings=tuple(findings), seconds=seconds
+                check=check.id,
+                host=host.name,
+                findings=tuple(findings),
+                seconds=seconds,
+                part=_part(desk, by_id[check.id]),
             )
+        for check_id, told in folded(here, desk.findings).items():
+            desk.findings[check_id] = told
+            results[check_id] = replace(results[check_id], findings=tuple(told))
         if layer is Layer.PHYSICAL and machine is not None and error is None:
             _say_if_nothing_was_asked(desk, asked, results)
         shut = (check.id for check in here if _shuts(by_id[check.id], results[check.id]))
@@ -265,6 +273,24 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
         )
         for verdict in verdicts
     ]
+
+
+def _part(desk: Desk, asked: Asked) -> object | None:
+    """What the host holds of a thing that others have parts of, whatever was judged of it."""
+    check = asked.check
+    if check.together is None or asked.not_permitted or not desk.frames:
+        return None
+    try:
+        want, _, _ = _in_force(desk, asked)
+        seen = {
+            name: take(desk, reading, desk.machine, {})
+            for name, reading in readings_of(check.seen).items()
+        }
+        return check.together.part(check.seen(**seen), desk.machine, want)
+    except Unjudgeable:
+        return None
+    except Exception:  # noqa: BLE001 - as above; the host keeps what was judged of it by itself
+        return None
 
 
 def _in_force(desk: Desk, asked: Asked) -> tuple[Any, Any, tuple[Bound, ...]]:

@@ -342,7 +342,8 @@ def explained(
     A cause that works by losing packets explains nothing where the loss counters of the hosts
     were read before and after, and stood.
     """
-    edges = {edge.cause: edge for edge in check.explained_by}
+    mine = verdict.cause.slug if verdict.cause else ""
+    edges = {edge.cause: edge for edge in check.explained_by if edge.covers(mine)}
     for result in known:
         for finding in result.findings:
             cause = finding.verdict.cause

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from commcheck import loads, peers, subjects
+from commcheck import loads, peers, subjects, together
 from commcheck.check import FLEET
 from commcheck.collect.base import SUBJECTS, Frame, Request, Visitor
 from commcheck.collect.fleet import visit_all
+from commcheck.crew import Brought, Crew
 from commcheck.earlier import EarlierRuns, watched
-from commcheck.errors import HostError, Interrupted, Unjudgeable
+from commcheck.errors import HostError, Interrupted
 from commcheck.inventory.declared import Notes
 from commcheck.inventory.endpoint import endpoint
 from commcheck.jobs.office import Office
@@ -46,10 +48,7 @@ class _Visit:
     fleet: Fleet | None = None  # what is known of all hosts; None: as then, from what is stored
 
     def ask(self, frame: Frame) -> Sequence[Request]:
-        try:
-            self.machine = subjects.machine(self.plan.host, decode(frame.stdout))
-        except Unjudgeable as error:
-            raise HostError("no-facts", error.reason, error.remedy) from error
+        self.machine = subjects.machine_of(self.plan.host, frame)
         wanted = requests(self.plan.host, self.machine, self.plan.asked)
         if self.answers is not None:
             known = self.answers(self.machine.boot_id)
@@ -97,6 +96,7 @@ class Climber:
     post: Post | None = None  # in a worker: to the process that writes the folder
     parsed: Parsed = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    began_s: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         """Lay out one visit a host."""
@@ -122,12 +122,14 @@ class Climber:
         deadline_s: float,
         host_deadline_s: float,
         workers: int = 1,
+        crew: Crew | None = None,
     ) -> Record:
         """Visit every host and return the record, whole or interrupted.
 
         ``forks`` hosts at a time, begun in inventory order; ``deadline_s`` > 0 limits the run. A
         visit that has not ended 3 s after ``host_deadline_s`` is given up, whatever holds it.
-        ``workers`` > 1: so many processes visit and judge, each its share.
+        ``workers`` > 1: so many processes visit and judge, each its share. ``crew``: visits what is
+        reached over SSH.
         """
         plan = plan_of(self.prepared)
         hosts = [each.host for each in self.prepared.climb.hosts]
@@ -147,14 +149,17 @@ class Climber:
             for text in (*self.early, *self.prepared.warnings):
                 self.note(text)
             with stop.on_signals(deadline_s):
-                if workers > 1:
+                if crew is not None:
+                    here = self._sent_out(crew, forks, stop.event)
+                    visit(here, started=self._started, done=self._done, stop=stop.event)
+                elif workers > 1:
                     pool.listen(self._hear, self._done, stop.event, host_deadline_s)
                 else:
                     visit(hosts, started=self._started, done=self._done, stop=stop.event)
                 self._compare()
                 self._load(visitor_for, stop.event)
         self._after_all()
-        ended = datetime.now(UTC)
+        ended = self._now()
         state: State = "interrupted" if stop.event.is_set() else "complete"
         self.folder.event(events.end_event(ended, state))
         self.progress.finish()
@@ -168,6 +173,12 @@ class Climber:
             reached=self.reached,
             failures=self.failures,
         )
+
+    def _now(self) -> datetime:
+        """The time of day; a clock that was set meanwhile makes no run longer, or end too early."""
+        if self.stored is not None and self.stored.goes_on:
+            return max(datetime.now(UTC), self.info.started)
+        return self.info.started + timedelta(seconds=time.monotonic() - self.began_s)
 
     def _ask_fleet(self) -> None:
         """Ask what watches the hosts, once for all of them that will be visited now."""
@@ -218,6 +229,9 @@ class Climber:
         """What can be said only when every host was looked at: is it like its peers?"""
         checks = [one.check for one in self.prepared.found]
         for result in peers.compare(checks, self.results, whole=self._is_whole):
+            self._add(waived(result, self._waive))
+        asked_of = {plan.host.name: plan.asked for plan in self.prepared.climb.hosts}
+        for result in together.judged(checks, self.results, asked_of):
             self._add(waived(result, self._waive))
 
     def _add(self, result: Result) -> None:
@@ -288,6 +302,33 @@ class Climber:
                 post(Told("judged", host.name, judged))
 
         visit(hosts, started=lambda host: post(Told("started", host.name)), done=done, stop=stop)
+
+    def _sent_out(self, crew: Crew, forks: int, stop: threading.Event) -> list[Host]:
+        """Have the crew visit its part of the hosts; the others are handed back."""
+        ended = self.stored.ended if self.stored is not None else {}
+        away: list[HostPlan] = []
+        here: list[HostPlan] = []
+        for plan in (visit.plan for visit in self.visits.values()):
+            is_far = plan.host.name not in ended and endpoint(plan.host).kind == "ssh"
+            (away if is_far else here).append(plan)
+        crew.visit(
+            away, forks=forks, brought=self._brought, lost=self._done, note=self.note, stop=stop
+        )
+        return [plan.host for plan in here]
+
+    def _brought(self, host: Host, brought: Brought) -> None:
+        """What a worker heard from a host, as if it were said now."""
+        visit, error = self.visits[host.name], brought.error
+        self._started(host)
+        try:
+            for frame in brought.frames:
+                if frame.key not in visit.frames:
+                    visit.sink(frame)
+                if frame.key == SUBJECTS:
+                    visit.ask(frame)
+        except HostError as problem:
+            error = problem
+        self._done(host, error)
 
     def _hear(self, told: Told) -> None:
         match told.kind:

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from commcheck.errors import UsageError
 from commcheck.model import Kind, Status, Verdict
-from commcheck.nccl import flight
+from commcheck.nccl import flight, flight_rules
 from commcheck.nccl.flight_rules import (
     CAUSES,
     DIFFERENT,
@@ -80,6 +81,13 @@ def test_where_ranks_parted(ranks: list[list[dict[str, Any]]], rule: str, cause:
 
 def test_every_cause_has_a_case() -> None:
     assert {cause for _, _, cause in TABLE if cause} == set(CAUSES)
+
+
+def test_every_rule_has_a_case() -> None:
+    """FR-001 is the case in which the others cannot tell, FR-007 that in which none applies."""
+    source = Path(flight_rules.__file__).read_text()
+    rules = set(re.findall(r'"(FR-\d{3})"', source))
+    assert rules == {rule for _, rule, _ in TABLE} | {"FR-001"}
 
 
 def only(verdicts: tuple[Verdict, ...]) -> Verdict:

@@ -10,7 +10,7 @@ import pytest
 from commcheck.command import Output
 from commcheck.errors import CommandFailed, Unjudgeable
 from commcheck.model import Machine
-from commcheck.nccl.host_log import HALF_BYTES, HOST_LOG, HostLog, job_of, parse
+from commcheck.nccl.host_log import HALF_BYTES, HOST_LOG, HostLog, parse
 
 LINE = "gpu-01:100:200 [0] NCCL INFO Using network IB\n"
 
@@ -27,7 +27,6 @@ def test_only_lines_of_the_library_leave_the_host(tmp_path: Path) -> None:
     (tmp_path / "nccl.gpu-01.101").write_text(LINE.replace("100", "101"))
     log = fetch(tmp_path / "nccl.*")
     assert log == HostLog(LINE + LINE.replace("100", "101"), truncated=False)
-    assert len(job_of(log, "log").files) == 1
 
 
 def test_a_log_without_such_a_line_is_empty_and_no_error(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError, UsageError
 from commcheck.model import Kind, Status
+from commcheck.nccl import ras_rules
 from commcheck.nccl.offline_hang import analyse_hang
 from commcheck.nccl.ras import Proc, Report, parse, parse_text
 from commcheck.nccl.ras_rules import Poll, judge
@@ -108,6 +110,38 @@ def test_states_slow_answers_and_missing_ranks() -> None:
     (few,) = judge(polls(healthy), world=32)
     assert (few.rule, few.kind) == ("RAS-009", Kind.UNDECIDABLE)
     assert judge(polls(healthy), world=16)[0].rule == "RAS-011"
+
+
+HEALTHY = replace(report("ras-status-healthy-2.28.9.txt"), statuses=())
+ODD = replace(HEALTHY, statuses=(("RUNNING,INIT", "OK"),))
+ALWAYS_LATE = replace(HEALTHY, timeouts=2)
+
+# Beside the table: the same for rules that no recording shows.
+ROWS = [
+    ([ODD, ODD], 150, "RAS-006", "fail"),
+    ([ODD], 30, "RAS-006", Kind.UNDECIDABLE),
+    ([ALWAYS_LATE, ALWAYS_LATE], 30, "RAS-008", "warn"),
+    ([ALWAYS_LATE], 30, "RAS-011", Kind.UNDECIDABLE),
+]
+
+
+@pytest.mark.parametrize(("given_", "every_s", "rule", "want"), ROWS)
+def test_reports_that_no_recording_shows(
+    given_: list[Report], every_s: float, rule: str, want: str
+) -> None:
+    found = {verdict.rule: verdict for verdict in judge(polls(*given_, every_s=every_s))}
+    assert want in (found[rule].status.value, found[rule].kind)
+
+
+def test_every_rule_has_a_case_and_a_healthy_job_has_none_of_them() -> None:
+    """That nobody answers, RAS-001, is the case in which none of them can tell."""
+    source = Path(ras_rules.__file__).read_text()
+    rules = set(re.findall(r'rule="(RAS-\d{3})"', source))
+    tried = {rule for _, _, rule, want in (*TABLE, *ROWS) if want != "pass"}
+    assert rules - {"RAS-009"} == tried
+    assert {v.rule for v in judge(polls(HEALTHY), world=32)} == {"RAS-009"}
+    moving = judge(polls(document(1), document(2)), world=4)
+    assert [(v.rule, v.status) for v in moving] == [("RAS-011", Status.PASS)]
 
 
 def test_the_facts_of_a_text() -> None:

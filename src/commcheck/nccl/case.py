@@ -174,6 +174,8 @@ class Case:
         if comm is None or comm.nranks <= 1:
             return ""
         seen = len(comm.members)
+        if self.job.live and seen < comm.nranks:
+            return f"{seen} of {comm.nranks} ranks run where logs were found"
         if seen == 1:
             return f"the input holds 1 of {comm.nranks} ranks"
         if comm.nodes and not comm.mnnvl and len(self.hosts) < comm.nodes and seen < comm.nranks:

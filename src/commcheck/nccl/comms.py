@@ -27,7 +27,7 @@ INIT: Final = re.compile(
 PLACED: Final = re.compile(
     r"comm (?P<ptr>0x[0-9a-f]+) rank (?P<rank>\d{1,9}) nRanks (?P<nranks>\d{1,9}) "
     r"nNodes (?P<nodes>\d{1,9}) "
-    r"localRanks \d+ localRank \d+ MNNVL (?P<mnnvl>[01])"
+    r"localRanks (?P<local>\d{1,9}) localRank \d+ MNNVL (?P<mnnvl>[01])"
 )
 _CHANNEL: Final = re.compile(
     r"Channel (\d{1,3})(?:/(\d{1,2}))? : (\d{1,7})\[[0-9a-f]+\] -> (\d{1,7})\[[0-9a-f]+\]"
@@ -41,6 +41,12 @@ _COLLNET: Final = re.compile(
     r"(?:/GDRDMA(?:\(PCI\))?)?"
 )
 
+Step = tuple[int, int, int, int, bool]
+"""A channel's step: channel, source, target, 1 where the receiver says it, collective or not."""
+
+STEPS_MOST: Final = 1 << 15
+"""Steps remembered: the groups of a job and the connections of a pair say the same ones again."""
+
 LISTED_MOST: Final = 20
 """Ranks that a ring listing shows up to 2.22, in columns that overlap from rank 1000 on."""
 
@@ -52,6 +58,7 @@ class Registry:
         self._job = job
         self._turns: dict[tuple[Process, int], int] = {}
         self._paths: dict[str, Path | None] = {}
+        self._steps: dict[str, Step] = {}
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -107,7 +114,9 @@ class Registry:
             # The line that names it was lost, or comes later.
             proc.unnamed[match["ptr"]] = (tid, match, at)
             return
-        self.member(comm, int(match["rank"]), proc, at)
+        member = self.member(comm, int(match["rank"]), proc, at)
+        if member is not None:
+            member.local_ranks = int(match["local"])
         comm.nodes, comm.nodes_at = int(match["nodes"]), comm.nodes_at or at
         comm.mnnvl = match["mnnvl"] == "1"
 
@@ -235,12 +244,11 @@ class Registry:
         if not found:
             return self._listing(proc, tid, text, at)
         path = self._paths.get(right) or self._path(right)
-        match = _CHANNEL.fullmatch(left)
-        if match is None or path is None:
+        step = self._steps.get(left) or self._step(left)
+        if step is None or path is None:
             return False
-        channel, connection, first, second, direction = match.groups()
-        source, target = int(first), int(second)
-        own = target if direction == "receive" else source
+        channel, source, target, side, collective = step
+        own = target if side else source
         begun = proc.by_tid.get(tid)
         if begun is not None and begun[1] == own:
             comm: Comm | None = begun[0]
@@ -249,21 +257,31 @@ class Registry:
         if comm is None or source >= comm.nranks or target >= comm.nranks:
             return True
         member = comm.members.get(own) or self.member(comm, own, proc, at)
-        collective = connection is None or connection == "0"
         if member is not None and collective and not member.connected:
-            member.pending.append((int(channel) << 24 | source, target))
+            member.pending.append((channel << 24 | source, target))
         if path.net:
-            side = 1 if direction == "receive" else 0
             comm.via[path.labels[side]] += 1
             if member is not None:
                 member.net[side + 2 * path.gdr] += 1
-            key = (int(channel), source, target)
+            key = (channel, source, target)
             self._over_net(comm, proc, key, path, at, side=side, collective=collective)
         else:
             comm.via[path.kind] += 1
             if path.kind != "P2P/CUMEM":
                 self._in_host(comm, path, source << 24 | target, at)
         return True
+
+    def _step(self, text: str) -> Step | None:
+        match = _CHANNEL.fullmatch(text)
+        if match is None:
+            return None
+        collective = match[2] is None or match[2] == "0"
+        side = int(match[5] == "receive")
+        step = int(match[1]), int(match[3]), int(match[4]), side, collective
+        if len(self._steps) >= STEPS_MOST:
+            self._steps.clear()
+        self._steps[text] = step
+        return step
 
     def _path(self, text: str) -> Path | None:
         # Vendor forks append the communicator; its ranks are the same.

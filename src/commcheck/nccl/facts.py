@@ -109,6 +109,7 @@ class Member:
     gone: bool = False
     cuda_dev: int | None = None
     nvml_dev: int | None = None
+    local_ranks: int | None = None  # on its node, as NCCL counts them
     bus: str = ""
     channels: int | None = None
     connected: bool = False
@@ -230,6 +231,7 @@ class Job:
     ring_steps: int = 0
     file_age_s: dict[int, float] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)  # why a file's rest was not read
+    live: bool = False  # only logs of processes that run now were found: who ended has none
 
     def where(self, at: At) -> str:
         """``file:line``."""

@@ -11,14 +11,14 @@ from typing import Final
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
-from commcheck.nccl.facts import Job
-from commcheck.nccl.reader import Desk, FileReader
-from commcheck.nccl.scan import Scanner, chunks
 
 HALF_BYTES: Final = 8 << 20
 """Kept of the beginning and of the end: init stands at the one, the error at the other."""
 
 CUT: Final = "#commcheck: lines of the middle were left out on the host#"
+
+MARKS: Final = (b"NCCL", b"HCCL(", b"EI00", b"EJ00")
+"""A line has one of them, or stays where it is."""
 
 SCRIPT: Final = f"""\
 set -- $1
@@ -49,19 +49,6 @@ def parse(output: Output) -> HostLog:
     return HostLog(whole, truncated=True)
 
 
-def job_of(log: HostLog, name: str) -> Job:
-    """The facts of a host's log; ``name`` is how evidence names it."""
-    desk = Desk()
-    reader = FileReader(desk, name)
-    scanner = Scanner(reader)
-    for chunk in chunks(log.text.encode("utf-8", "replace")):
-        scanner.feed(chunk)
-    cut = scanner.close() or log.truncated
-    desk.job.stats.lines += scanner.number
-    reader.close(cut=cut)
-    return desk.finish()
-
-
 HOST_LOG: Final = Reader(
     tool="nccl-log",
     commands=(
@@ -71,6 +58,16 @@ HOST_LOG: Final = Reader(
             cap_bytes=3 * HALF_BYTES,
             globs=True,
         ),
+    ),
+    parse=parse,
+    reads_cut_output=True,
+)
+
+POD_LOG: Final = Reader(
+    tool="nccl-log",
+    commands=(
+        # Answered by the way to the pod, not in it.
+        Command(("kubectl", "logs", "{pod}"), timeout_s=60, cap_bytes=3 * HALF_BYTES),
     ),
     parse=parse,
     reads_cut_output=True,

@@ -18,6 +18,7 @@ from commcheck.nccl import (
     rules_init,
     rules_network,
     rules_program,
+    rules_remarks,
     rules_topology,
 )
 from commcheck.nccl.case import Case
@@ -36,6 +37,7 @@ NCCL_RULES: Final[tuple[Rule, ...]] = tuple(
             *rules_topology.RULES,
             *rules_errors.RULES,
             *rules_program.RULES,
+            *rules_remarks.RULES,
             *rules_diag.RULES,
         ),
         key=lambda rule: (not rule.id.startswith("LOG"), rule.id),
@@ -46,7 +48,7 @@ HCCL_RULES: Final = rules_hccl.RULES
 ID: Final = "library.log"
 TITLE: Final = Words("What NCCL and HCCL say they do", "NCCL/HCCL 日志审计")
 
-NEEDED: Final = ("LOG-001", "LOG-006", "LOG-013", "LOG-014", "LOG-054")
+NEEDED: Final = ("LOG-001", "LOG-006", "LOG-013", "LOG-014", "LOG-034", "LOG-054")
 """What must be judged before a job may be called healthy."""
 
 NEEDED_ON_NETWORK: Final = ("LOG-023", "LOG-024")
@@ -167,14 +169,37 @@ def _summary(case: Case, judgement: Judgement) -> Verdict:
     return replace(passed(text, measured=measured), rule=told, figures=figures)
 
 
+def own_part(case: Case) -> str:
+    """What a host that has only a part of the job may say of it where all of that is right.
+
+    Empty where its own ranks are not all there, did not complete, or used no path yet.
+    """
+    comm = case.world
+    if comm is None or case.damaged or len(case.hosts) != 1 or not comm.via:
+        return ""
+    members = comm.members.values()
+    if not all(member.complete and member.local_ranks == len(members) for member in members):
+        return ""
+    if case.network_in_use and not comm.nets and not comm.collnet:
+        return ""
+    came = f"all {len(members)} ranks of this host came up"
+    return f"{came}{_of_network(case)}; {comm.nranks - len(members)} more of the job elsewhere"
+
+
 def _healthy_text(case: Case) -> str:
     comm = case.world
     diag = case.job.diag
     if comm is None or not comm.members:
         return f"NCCL's diagnostics report nothing wrong ({len(diag)} lines)"
     hosts = len(case.hosts)
-    parts = [f"all {comm.nranks} ranks on {hosts} host{'s' if hosts > 1 else ''} came up"]
-    if case.network_in_use:
+    came = f"all {comm.nranks} ranks on {hosts} host{'s' if hosts > 1 else ''} came up"
+    return f"{came}{_of_network(case)}"
+
+
+def _of_network(case: Case) -> str:
+    comm = case.world
+    parts = [""]
+    if comm is not None and case.network_in_use:
         parts.append(f"network {case.network}")
         if comm.nets and case.network != "Socket" and any("GDRDMA" in via for via in comm.via):
             parts.append("GPU Direct on every rank")

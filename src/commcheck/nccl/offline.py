@@ -1,6 +1,6 @@
 """A log audit of files: what ``commcheck analyze log`` does. The only place here that reads files.
 
-Files, folders, globs and ``-`` for standard input; plain, gz, bz2 or xz.
+Files, folders, globs and ``-`` for standard input; plain, gz, bz2 or xz; and jobs of Ray.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import bz2
 import glob
 import gzip
 import lzma
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, Final, Protocol
 from commcheck.analysis import Analysis
 from commcheck.errors import UsageError
 from commcheck.model import Evidence, Finding, Host, Result, Verdict
+from commcheck.nccl import ray
 from commcheck.nccl.as_json import facts_of
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job
@@ -24,6 +26,7 @@ from commcheck.nccl.judge import ID, TITLE, Judgement, judge
 from commcheck.nccl.pipeline import scan_apart
 from commcheck.nccl.reader import Desk, FileReader
 from commcheck.nccl.rules_errors import first_cause
+from commcheck.nccl.ruling import rule_notes
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
 from commcheck.report.ranges import fold_hosts
@@ -42,6 +45,7 @@ class _Input:
     name: str
     age_s: float | None
     size: int
+    chunks: Iterable[bytes] | None = None  # of what is no file here
 
 
 def analyse_logs(
@@ -80,15 +84,15 @@ def read_logs(
 ) -> Job:
     """The facts of all lines of all files, in the order of their names."""
     desk = Desk()
-    for source in _inputs(paths, now_s):
+    for source in _inputs(paths, stdin, now_s):
         reader = FileReader(desk, source.name)
         index = len(desk.job.files) - 1
         if source.age_s is not None:
             desk.job.file_age_s[index] = source.age_s
-        if processes > 1 and source.size >= APART_BYTES and source.name != STDIN:
+        if processes > 1 and source.size >= APART_BYTES:
             lines, cut, error = scan_apart(source.name, _chunks, reader)
         else:
-            lines, cut, error = _scan(source.name, stdin, reader)
+            lines, cut, error = _scan(source, reader)
         if error:
             desk.job.unreadable[index] = error
         desk.job.stats.lines += lines
@@ -96,15 +100,11 @@ def read_logs(
     return desk.finish()
 
 
-def _scan(name: str, stdin: IO[bytes] | None, reader: FileReader) -> tuple[int, bool, str]:
+def _scan(source: _Input, reader: FileReader) -> tuple[int, bool, str]:
     scanner = Scanner(reader)
     error = ""
     try:
-        if name == STDIN:
-            chunks = _pieces(stdin) if stdin is not None else iter(())
-        else:
-            chunks = iter(_chunks(name))
-        for chunk in chunks:
+        for chunk in _chunks(source.name) if source.chunks is None else source.chunks:
             scanner.feed(chunk)
     except (OSError, EOFError, lzma.LZMAError) as problem:
         # A compressed file that was cut: what came before is read all the same.
@@ -140,12 +140,15 @@ def _chunks(name: str) -> Iterable[bytes]:
             yield from _pieces(raw)
 
 
-def _inputs(paths: Sequence[str], now_s: float | None) -> list[_Input]:
+def _inputs(paths: Sequence[str], stdin: IO[bytes] | None, now_s: float | None) -> list[_Input]:
     """Each file once, sorted by name: the order in which they are named changes nothing."""
-    problems, found = [], dict[str, Path | None]()
+    problems, found, others = [], dict[str, Path](), dict[str, _Input]()
     for given in paths:
         if given == STDIN:
-            found[STDIN] = None
+            others[STDIN] = _Input(STDIN, None, 0, _pieces(stdin) if stdin is not None else ())
+            continue
+        if given.startswith(ray.SCHEME):
+            others |= {each.name: each for each in _of_ray(given)}
             continue
         # Path.glob takes no absolute pattern.
         named = [given] if Path(given).exists() else glob.glob(given)  # noqa: PTH207
@@ -159,17 +162,22 @@ def _inputs(paths: Sequence[str], now_s: float | None) -> list[_Input]:
     problems += [
         f"{file}: zstd is not read: zstd -dc {file} | commcheck analyze log -"
         for file in found.values()
-        if file is not None and file.suffix == ".zst"
+        if file.suffix == ".zst"
     ]
     if problems:
         raise UsageError(*problems)
-    inputs = [_input(path, now_s) for path in found.values()]
+    inputs = [*others.values(), *(_input(path, now_s) for path in found.values())]
     return sorted(inputs, key=lambda each: each.name)
 
 
-def _input(path: Path | None, now_s: float | None) -> _Input:
-    if path is None:
-        return _Input(STDIN, None, 0)
+def _of_ray(source: str) -> Iterator[_Input]:
+    """The logs of a job that Ray keeps. One that runs may write at any moment."""
+    job = ray.Job.of(source, os.environ)
+    for each in job.logs():
+        yield _Input(each.name, 0.0 if job.is_live else None, 0, each.chunks)
+
+
+def _input(path: Path, now_s: float | None) -> _Input:
     try:
         stat = path.stat()
     except OSError as error:
@@ -214,11 +222,7 @@ def _rules(judgement: Judgement) -> dict[str, dict[str, str]]:
 
 def _notes(case: Case, judgement: Judgement) -> tuple[str, ...]:
     job = case.job
-    notes = [f"rules judged: {', '.join(judgement.judged) or 'none'}"]
-    by_reason: dict[str, list[str]] = {}
-    for rule, why in judgement.not_judged.items():
-        by_reason.setdefault(why, []).append(rule)
-    notes += [f"not judged: {', '.join(rules)}: {why}" for why, rules in by_reason.items()]
+    notes = rule_notes(judgement.judged, judgement.not_judged)
     if case.superseded:
         notes.append(f"{len(case.superseded)} processes of earlier attempts are not judged")
     if job.rccl:

@@ -6,6 +6,7 @@ logs for what NCCL echoes, and ``mlnx_qos`` for what a port makes of the mark.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from commcheck.analysis import Analysis
 from commcheck.errors import UsageError
 from commcheck.formats.qos import Qos
 from commcheck.model import Evidence, Finding, Host, Result
+from commcheck.nccl import ray
 from commcheck.nccl.environment.documents import declared
 from commcheck.nccl.environment.judge import ID, TITLE, Judgement, judge
 from commcheck.nccl.environment.model import (
@@ -39,6 +41,7 @@ from commcheck.nccl.environment.sources import (
 )
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.offline import read_logs
+from commcheck.nccl.ruling import rule_notes
 from commcheck.nccl.site import Site, SiteHost, site_of
 from commcheck.report.record import PlannedCheck
 
@@ -73,7 +76,7 @@ def analyse_env(
     except ValueError as error:
         raise UsageError(str(error)) from None
     found = _Found()
-    for given in read_all(paths, stdin):
+    for given in _given(paths, stdin):
         _sort(given, found)
     if found.logs:
         _take_logs(found)
@@ -88,6 +91,15 @@ def analyse_env(
         screen=_screen(case, judgement),
         facts=_facts(case, judgement),
     )
+
+
+def _given(paths: Sequence[str], stdin: IO[bytes] | None) -> list[Given]:
+    jobs = [path for path in paths if path.startswith(ray.SCHEME)]
+    files = [path for path in paths if path not in jobs]
+    return [
+        *(Given(each, ray.Job.of(each, os.environ).environment()) for each in jobs),
+        *read_all(files, stdin),
+    ]
 
 
 # --- which file is what -------------------------------------------------------------------------
@@ -168,6 +180,10 @@ def _take_logs(found: _Found) -> None:
                 torch=job.torch_version,
             )
         )
+    for npu in job.hccl.npus.values():
+        settings = {n: Setting(v, "HCCL's log") for n, v in npu.env.items() if is_kept(n)}
+        if settings:
+            found.echoes.append(Environment(who=(npu.label,), kind=ECHO, settings=settings))
     if not found.echoes:
         found.nothing += [
             f"{name}: no line of subsystem ENV (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV)"
@@ -251,6 +267,7 @@ def _host_facts(told: SiteHost, qos: Sequence[Qos]) -> HostFacts:
         nvlink=told.nvlink,
         gdr=told.gdr,
         rail_only=told.rail_only,
+        ecmp=told.ecmp,
         network=told.network,
     )
 
@@ -280,11 +297,7 @@ def _places(told: object) -> list[object]:
 
 
 def _notes(case: Case, judgement: Judgement, found: _Found) -> tuple[str, ...]:
-    notes = [f"rules judged: {', '.join(judgement.judged)}"]
-    by_reason: dict[str, list[str]] = {}
-    for rule, why in judgement.not_judged.items():
-        by_reason.setdefault(why, []).append(rule)
-    notes += [f"not judged: {', '.join(rules)}: {why}" for why, rules in by_reason.items()]
+    notes = rule_notes(judgement.judged, judgement.not_judged)
     notes += [f"worth knowing: {remark}" for remark in judgement.remarks]
     notes += [
         f"not read, and it counts too: {each}"

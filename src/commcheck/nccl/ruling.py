@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from commcheck.model import Cause, Figure, Status
 from commcheck.nccl.case import Case
+from commcheck.report.ranges import fold_hosts
 
 State = Literal["wrong", "right", "other", "unknown"]
 
@@ -73,3 +74,14 @@ class Rule:
 NAME_MACHINES = "give the inventory with -i, with commcheck_log_names for pods"
 INFO_EVERYWHERE = "run with NCCL_DEBUG=INFO on every rank"
 SUBSYSTEMS = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH"
+
+
+def rule_notes(judged: Iterable[str], not_judged: Mapping[str, str]) -> list[str]:
+    """Which rules spoke, and why the others did not with what to turn on; ids are folded."""
+    by_reason: dict[str, list[str]] = {}
+    for rule, why in not_judged.items():
+        by_reason.setdefault(why, []).append(rule)
+    return [
+        *(f"not judged: {fold_hosts(rules)}: {why}" for why, rules in by_reason.items()),
+        f"rules judged: {fold_hosts(judged) or 'none'}",
+    ]

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from commcheck.check import Key
 from commcheck.command import GLOB
 from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS, yes_or_no
+from commcheck.kube.place import CONTAINER_LOG
 from commcheck.model import Host
 
 T = TypeVar("T")
@@ -22,8 +23,10 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _pattern(value: object) -> str:
-    """An absolute path, or a pattern of such, that may stand in a command on a host."""
+    """An absolute path, or a pattern of such, that may stand in a command; or a pod's own log."""
     text = _text(value)
+    if text == CONTAINER_LOG:
+        return text
     if not GLOB.fullmatch(text) or ".." in text:
         raise ValueError(f"wanted an absolute path or pattern like /var/log/nccl.*, got {text!r}")
     return text
@@ -47,6 +50,11 @@ RAIL_ONLY: Final[Key[bool | None]] = Key(
     read=yes_or_no,
     meaning="the fabric connects only NICs of the same rail",
 )
+ECMP: Final[Key[bool | None]] = Key(
+    name="commcheck_ecmp",
+    read=yes_or_no,
+    meaning="the fabric spreads flows over equal paths by a hash, without adaptive routing",
+)
 NETWORK: Final[Key[str | None]] = Key(
     name="commcheck_nccl_network",
     read=_text,
@@ -60,7 +68,8 @@ LOG_NAMES: Final[Key[tuple[str, ...] | None]] = Key(
 NCCL_LOG: Final[Key[str | None]] = Key(
     name="commcheck_nccl_log",
     read=_pattern,
-    meaning="path or glob of a job's NCCL or HCCL logs on the host",
+    meaning="path or glob of a job's NCCL or HCCL logs on the host, or kubectl logs: what the "
+    "container of a pod writes",
 )
 
 
@@ -75,6 +84,7 @@ class SiteHost:
     gdr: bool | None = None
     nvlink: bool | None = None
     rail_only: bool | None = None
+    ecmp: bool | None = None
     nics: tuple[str, ...] | None = None
     network: str | None = None
     line_rate_gbits: int | None = None
@@ -96,8 +106,10 @@ class Site:
         return known.machine if known else host
 
 
-def site_of(inventory: Mapping[str, Host] | None) -> Site:
-    """The inventory as far as a log audit needs it.
+def site_of(
+    inventory: Mapping[str, Host] | None, platforms: Mapping[str, str] | None = None
+) -> Site:
+    """The inventory as far as a log audit needs it. ``platforms``: as found on hosts, by name.
 
     Raises ``ValueError`` with the variable's name where a value is of the wrong form.
     """
@@ -106,7 +118,7 @@ def site_of(inventory: Mapping[str, Host] | None) -> Site:
     for name, host in (inventory or {}).items():
         address = str(host.variables.get("ansible_host") or name)
         machine = machines.setdefault(address, name)
-        told = _host(host, machine)
+        told = _host(host, machine, (platforms or {}).get(name, ""))
         names = [name, *(_value(LOG_NAMES, host, "") or ())]
         if not address.replace(".", "").isdigit() and ":" not in address:
             names.append(address)
@@ -123,15 +135,16 @@ def _value(key: Key[T], host: Host, platform: str) -> T | None:
         raise ValueError(f"{host.name}: {key.name}: {error}") from None
 
 
-def _host(host: Host, machine: str) -> SiteHost:
+def _host(host: Host, machine: str, found: str) -> SiteHost:
     told = host.variables.get("commcheck_platform")
-    platform = told if isinstance(told, str) and told != "unknown" else ""
+    platform = told if isinstance(told, str) and told != "unknown" else found
     return site_host(
         machine,
         platform,
         gdr=_value(GDR, host, platform),
         nvlinks=_value(NVLINK_LINKS, host, platform),
         rail_only=_value(RAIL_ONLY, host, platform),
+        ecmp=_value(ECMP, host, platform),
         nics=_value(NICS, host, platform),
         network=_value(NETWORK, host, platform),
         line_rate_gbits=_value(LINE_RATE_GBITS, host, platform),
@@ -148,6 +161,7 @@ def site_host(
     nics: tuple[str, ...] | None,
     network: str | None,
     line_rate_gbits: int | None,
+    ecmp: bool | None = None,
 ) -> SiteHost:
     """One machine's expectations from the inventory's values."""
     links: Mapping[str, str] = {"gpu-roce": "RoCE", "gpu-ib": "IB"}
@@ -159,6 +173,7 @@ def site_host(
         gdr=gdr,
         nvlink=None if nvlinks is None else nvlinks > 0,
         rail_only=rail_only,
+        ecmp=ecmp,
         nics=nics or None,
         network=network,
         line_rate_gbits=line_rate_gbits,

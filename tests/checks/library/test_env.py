@@ -22,6 +22,7 @@ from commcheck.nccl.environment.causes import (
     LIBRARIES,
     LOCAL_PATH,
     LOGGING,
+    MEMLOCK,
     MISSPELT,
     NO_EFFECT,
     NO_SUCH_NETWORK,
@@ -32,8 +33,10 @@ from commcheck.nccl.environment.causes import (
     PATH_LEVEL,
     RAIL_ONLY,
     RANKS_DIFFER,
+    RAS_OPEN,
     SHARED_MEMORY,
     TCP_FORCED,
+    TOPOLOGY_FILE,
     TORCH,
     TRAFFIC_CLASS,
     TUNING,
@@ -93,6 +96,7 @@ def answers(*ranks: str, conf: str = "") -> dict[str, tuple[str, int]]:
         (("UCX_IB_GID_INDEX=1 NCCL_IB_GID_INDEX=3",), "", OTHER_STACK, Status.WARN),
         (("HCCL_RDMA_TC=130",), "", HCCL_VALUE, Status.FAIL),
         (("HCCL_ALGO=level0:NA",), "", HCCL_TUNING, Status.WARN),
+        (("NCCL_RAS_ADDR=0.0.0.0:28028",), "", RAS_OPEN, Status.WARN),
     ],
 )
 def test_a_finding(
@@ -101,6 +105,29 @@ def test_a_finding(
     verdict = judged(CHECK, answers(*ranks, conf=conf), machine=MACHINE).verdict
     assert (verdict.cause, verdict.status) == (cause, status), verdict.reason
     assert verdict.rule
+
+
+FILES = "\n".join(
+    [
+        "pid 41000",
+        "/proc/41000/limits:Max locked memory         65536                65536      bytes     ",
+        "/proc/41000/status:CapEff:\t0000000000000000",
+        "file NCCL_TOPO_FILE {}",
+        "end\n",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told", "cause"),
+    [
+        (f"NCCL_TOPO_FILE=/t.xml {FAR}", "absent - /t.xml", TOPOLOGY_FILE),
+        (FAR, "read 1:2 /t.xml", MEMLOCK),
+    ],
+)
+def test_what_ranks_see_around_them(judged: Judge, ranks: str, told: str, cause: Cause) -> None:
+    answered = {**answers(ranks), "job-files": (FILES.format(told), 0)}
+    assert judged(CHECK, answered, machine=MACHINE).verdict.cause is cause
 
 
 def test_causes_that_need_more_than_one_host_are_declared() -> None:

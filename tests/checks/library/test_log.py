@@ -71,6 +71,7 @@ from commcheck.nccl.causes_hccl import (
     HCCL_TLS,
 )
 from commcheck.nccl.host_log import HostLog
+from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
 from tests.nccl.made import job, judged, ranks
 
@@ -337,9 +338,47 @@ def test_reports_of_diagnostics() -> None:
     assert judged(part).rulings["DIAG-014"].state == "unknown"
 
 
+RETRIED = R0.info("Call to connect returned Connection refused, retrying")
+REMARKS = {
+    "LOG-005": (GOOD, job(network="Libfabric"), EMPTY, "normal"),
+    "LOG-012": (GOOD + RETRIED, GOOD, job(complete=False) + RETRIED, "a slow start"),
+    "LOG-034": (None, GOOD, GOOD + R0.warn(COMPLETED.format(5)), "collect the log of 192.0.2.12"),
+    "LOG-051": (
+        None,
+        GOOD,
+        GOOD + R0.info("Connected all trees [repeated 3x across cluster]"),
+        "Ray",
+    ),
+    "LOG-053": ("RCCL version : 2.22.3-develop:abc\n" + GOOD, GOOD, EMPTY, "this is RCCL"),
+}
+"""Rules that find no fault: what is worth a remark or None, what is not, what hides it, words."""
+
+
+@pytest.mark.parametrize("rule", REMARKS)
+def test_remarks(rule: str) -> None:
+    remarked, plain, hidden, words = REMARKS[rule]
+    if remarked is not None:
+        ruling = judged(remarked).rulings[rule]
+        assert ruling.state == "right"
+        assert words in ruling.why
+    assert judged(plain).rulings[rule].state in ("right", "other")
+    ruling = judged(hidden).rulings[rule]
+    assert ruling.state == "unknown"
+    assert ruling.turn_on
+    if remarked is None:
+        assert words in f"{ruling.why} {ruling.turn_on}"
+    assert judged(EMPTY).rulings[rule].state == "unknown"
+
+
+def test_flushed_requests_alone_are_no_pass() -> None:
+    (verdict,) = judged(GOOD + R0.warn(COMPLETED.format(5))).verdicts
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-034")
+
+
 def test_every_rule_has_its_row() -> None:
     apart = {"LOG-054", "DIAG-001", "DIAG-002", "DIAG-007", "DIAG-011", "DIAG-014"}
-    assert {row.rule for row in ROWS} | apart == {rule.id for rule in (*NCCL_RULES, *HCCL_RULES)}
+    tried = {row.rule for row in ROWS} | {*REMARKS} | apart
+    assert tried == {rule.id for rule in (*NCCL_RULES, *HCCL_RULES)}
     assert {row.cause.slug for row in ROWS} == {cause.slug for cause in CHECK.causes}
 
 
@@ -448,9 +487,14 @@ def want(**values: Any) -> Any:
     return CHECK.want(**{n: Wanted(values.get(n), Origin("inventory")) for n in names})
 
 
+NO_POD = Unread("it is no pod", "CommandNotRun")
+
+
 def on_host(log: object, **values: Any) -> Any:
     machine = Machine("n1", "gpu-roce", hostname="n1")
-    said = CHECK.judge(CHECK.seen(log), machine, want(**values), None)  # type: ignore[arg-type] # no limits
+    running = values.pop("running", JobLogs())
+    seen = CHECK.seen(log=log, container=NO_POD, running=running)  # type: ignore[arg-type] # hand-made
+    said = CHECK.judge(seen, machine, want(**values), None)  # type: ignore[arg-type] # no limits
     return said if isinstance(said, tuple) else (said,)
 
 
@@ -470,3 +514,134 @@ def test_a_hosts_own_log() -> None:
     (verdict,) = on_host(HostLog(text, truncated=False), nccl_log="/l", nvlinks=18)
     assert (verdict.status, verdict.rule) == (Status.FAIL, "LOG-019")
     assert verdict.measured["evidence"][0].startswith("/l:")
+
+
+def running(text: str, *missing: str) -> JobLogs:
+    return JobLogs((JobLog("/var/log/nccl.1", text, 1.0, truncated=False),), missing)
+
+
+NOTHING = HostLog("", truncated=False)
+
+
+def test_the_logs_that_ranks_write_now() -> None:
+    (verdict,) = on_host(NOTHING, running=running(job(ranks(("n1",), 4))))
+    assert verdict.status is Status.PASS
+    wrong = GOOD + R0.warn("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 18000")
+    found = on_host(NOTHING, running=running(wrong))[0]
+    assert (found.rule, found.measured["evidence"][0][:16]) == ("LOG-040", "/var/log/nccl.1:")
+
+
+def test_what_the_inventory_names_wins() -> None:
+    log = HostLog(job(ranks(("n1",), 4)), truncated=False)
+    (verdict,) = on_host(log, nccl_log="/l", running=Unread("no sudo", "SudoRefused"))
+    assert verdict.status is Status.PASS
+
+
+def test_ranks_that_log_warnings_only() -> None:
+    (verdict,) = on_host(NOTHING, running=running(BANNER))
+    assert verdict.kind is Kind.NOT_APPLICABLE
+    found = on_host(NOTHING, running=running(BANNER + R0.warn("Cuda failure 2 'out of memory'")))
+    assert (found[0].rule, found[0].status) == ("LOG-041", Status.FAIL)
+
+
+def test_a_log_that_could_not_be_written() -> None:
+    (verdict,) = on_host(NOTHING, running=JobLogs((), ("/ro/nccl.1",)))
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "/ro/nccl.1, which a rank here writes, is not there" in verdict.reason
+    (verdict,) = on_host(NOTHING, running=Unread("no find", "CommandMissing"))
+    assert verdict.kind is Kind.UNDECIDABLE
+
+
+def of_host(host: str, text: str = GOOD) -> str:
+    """The lines of a job that one host has."""
+    return "".join(line for line in text.splitlines(True) if line.startswith(f"{host}:"))
+
+
+def test_a_hosts_part_of_a_job_may_pass() -> None:
+    (verdict,) = on_host(NOTHING, running=running(of_host("n1")))
+    assert verdict.status is Status.PASS
+    assert verdict.reason == (
+        "all 2 ranks of this host came up, network IB, GPU Direct on every rank; "
+        "2 more of the job elsewhere"
+    )
+    some = "".join(line for line in of_host("n1").splitlines(True) if ":101:" not in line)
+    (verdict,) = on_host(NOTHING, running=running(some))
+    assert verdict.kind is Kind.UNDECIDABLE
+    for lost in ("Init COMPLETE", " via NET"):
+        (verdict,) = on_host(NOTHING, running=running(without(of_host("n1"), lost)))
+        assert verdict.kind is Kind.UNDECIDABLE, lost
+
+
+# --- the parts of several hosts -----------------------------------------------------------------
+
+
+def parts(**texts: str) -> Any:
+    """What is judged of the job when each host gives its own text."""
+    assert CHECK.together is not None
+    found = {}
+    for host, text in texts.items():
+        seen = CHECK.seen(log=NOTHING, container=NO_POD, running=running(text))
+        machine = Machine(host, "gpu-roce", hostname=host)
+        part = CHECK.together.part(seen, machine, want(gdr=True))
+        if part is not None:
+            found[host] = part
+    return list(CHECK.together.judge(found))
+
+
+def test_the_parts_of_one_job_are_judged_as_one() -> None:
+    (whole,) = parts(n1=of_host("n1"), n2=of_host("n2"))
+    assert whole.hosts == ("n1", "n2")
+    assert {v.reason for said in whole.verdicts.values() for v in said} == {
+        "all 4 ranks on 2 hosts came up, network IB, GPU Direct on every rank, "
+        "2 rings with 2 host crossings each"
+    }
+    assert {v.status for said in whole.verdicts.values() for v in said} == {Status.PASS}
+
+
+def test_what_only_the_whole_shows_is_told_on_the_host_at_fault() -> None:
+    three = job([*ranks(("n1",), 3), *ranks(("n2",), 1)])
+    other = of_host("n2", three).replace("2.27.7+cuda12.9", "2.26.2+cuda12.9")
+    (whole,) = parts(n1=of_host("n1", three), n2=other)
+    assert [(v.rule, v.status) for v in whole.verdicts["n2"]] == [("LOG-016", Status.FAIL)]
+    (said,) = whole.verdicts["n1"]
+    assert said.status is Status.PASS
+    assert "LOG-016 on n2" in said.reason
+    assert whole.verdicts["n2"][0].measured["evidence"][0].startswith("n2:/var/log/nccl.1:")
+
+
+def test_what_a_host_found_by_itself_stays() -> None:
+    bad = of_host("n1") + R0.warn(
+        "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 18000"
+    )
+    (whole,) = parts(n1=bad, n2=of_host("n2"))
+    assert [v.rule for v in whole.verdicts["n1"]] == ["LOG-040"]
+
+
+def test_jobs_are_told_apart_and_one_host_has_no_part() -> None:
+    other = job(ranks(("n3", "n4")), comm="0xbeef")
+    alone = job(ranks(("n5",), 4), comm="0xcafe")
+    found = parts(
+        n1=of_host("n1"), n3=of_host("n3", other), n2=of_host("n2"), n4=of_host("n4", other),
+        n5=alone,
+    )  # fmt: skip
+    assert [whole.hosts for whole in found] == [("n1", "n2"), ("n3", "n4")]
+
+
+def test_whose_fault_a_network_is_waits_for_the_others() -> None:
+    socket = job(network="Socket", nics=0, gdr=False)
+    (verdict,) = on_host(NOTHING, running=running(of_host("n1", socket)))
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-001")
+    # Where no other host has a part, it is what it is.
+    (whole,) = parts(n1=of_host("n1", socket))
+    assert [(v.rule, v.status) for v in whole.verdicts["n1"]] == [("LOG-001", Status.FAIL)]
+    (both,) = parts(n1=of_host("n1", socket), n2=of_host("n2", socket))
+    assert {h: [v.hosts for v in said] for h, said in both.verdicts.items()} == {
+        "n1": [("n1", "n2")],
+        "n2": [("n1", "n2")],
+    }
+
+
+def test_a_job_of_which_hosts_are_missing_changes_no_verdict() -> None:
+    three = job(ranks(("n1", "n2", "n3")))
+    (whole,) = parts(n1=of_host("n1", three), n2=of_host("n2", three))
+    assert whole.verdicts == {}

@@ -58,10 +58,10 @@ def test_nobody_answers(judged: Judge) -> None:
     idle = judged(CHECK, {**answers(), **refused}, ras=True).verdict
     assert idle.kind is Kind.NOT_APPLICABLE
     silent = judged(CHECK, {**answers("NCCL_DEBUG=WARN"), **refused}, ras="true").verdict
-    assert silent.kind is Kind.UNDECIDABLE
+    assert (silent.kind, silent.rule) == (Kind.UNDECIDABLE, "RAS-001")
     assert "nothing listens" in silent.reason
     missing = judged(CHECK, answers("NCCL_DEBUG=WARN"), ras=True).verdict
-    assert missing.kind is Kind.UNDECIDABLE
+    assert (missing.kind, missing.rule) == (Kind.UNDECIDABLE, "RAS-001")
 
 
 def test_only_hosts_that_were_named_are_asked(judged: Judge) -> None:

@@ -280,6 +280,49 @@ SHARED_MEMORY: Final = _cause(
         "将 medium: Memory 的 emptyDir 挂载到 /dev/shm，或使用 --shm-size=16g。",
     ),
 )
+MEMLOCK: Final = _cause(
+    "env-memlock",
+    Words("The job's ranks may lock too little memory", "作业进程可锁定内存过小"),
+    Words(
+        "Buffers are locked when they are registered with a NIC: beyond the limit that fails, and "
+        "NCCL with it.",
+        "向网卡注册缓冲区需要锁定内存：超出限制即注册失败，NCCL 随之失败。",
+    ),
+    Words(
+        "Shows the limit. Raise it where the job is started: LimitMEMLOCK=infinity of the "
+        "scheduler's daemon, --ulimit memlock=-1 or IPC_LOCK of the container; then start anew.",
+        "查看限制。在启动作业处放开：调度器守护进程的 LimitMEMLOCK=infinity、"
+        "容器的 --ulimit memlock=-1 或 IPC_LOCK，然后重启作业。",
+    ),
+    "grep locked /proc/<PID>/limits",
+)
+TOPOLOGY_FILE: Final = _cause(
+    "env-topology-file",
+    Words("The topology that NCCL is told does not fit", "提供给 NCCL 的拓扑与主机不符"),
+    Words(
+        "The file is missing where the rank looks, is no topology, or is another machine's: NCCL "
+        "then pairs GPUs and NICs wrongly, or by guess, without a warning.",
+        "文件在 rank 视角下缺失、不是拓扑文件，或属于另一种机型：NCCL 会错误配对或"
+        "猜测 GPU 与网卡的邻近关系，且不告警。",
+    ),
+    Words(
+        "Shows what NCCL itself sees. On bare metal unset NCCL_TOPO_FILE; in a virtual machine "
+        "mount the provider's file of this machine type into the container.",
+        "查看 NCCL 实际看到的拓扑。物理机请取消 NCCL_TOPO_FILE；"
+        "虚拟机请将云厂商该机型的文件挂载进容器。",
+    ),
+    "NCCL_TOPO_DUMP_FILE=/tmp/topo.xml all_reduce_perf -b 8 -e 8 -g 8",
+)
+RAS_OPEN: Final = _cause(
+    "env-ras-open",
+    Words("NCCL's RAS port is open to others", "NCCL RAS 端口对外开放"),
+    Words(
+        "The port asks for no password: whoever reaches it reads hosts, pids and settings of the "
+        "job, and may change what it records.",
+        "该端口无需口令：能访问者可读取作业的主机、进程与设置，并可更改其记录内容。",
+    ),
+    Words("Unset it: localhost:28028 is the default.", "取消设置：默认为 localhost:28028。"),
+)
 HCCL_VALUE: Final = _cause(
     "env-hccl-value",
     Words("An HCCL value that does not fit", "HCCL 取值不符"),

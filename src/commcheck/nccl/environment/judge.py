@@ -9,6 +9,7 @@ from typing import Final
 from commcheck.check import failed, passed, undecidable, warned
 from commcheck.model import Status, Verdict, Words
 from commcheck.nccl.environment import (
+    rules_host,
     rules_interfaces,
     rules_job,
     rules_mark,
@@ -18,7 +19,7 @@ from commcheck.nccl.environment import (
 )
 from commcheck.nccl.environment.model import CONF, Case
 from commcheck.nccl.environment.rule import EnvRule
-from commcheck.nccl.ruling import Found, Ruling
+from commcheck.nccl.ruling import Found, Ruling, unknown
 from commcheck.report.ranges import natural
 
 ID: Final = "library.env"
@@ -32,11 +33,15 @@ RULES: Final[tuple[EnvRule, ...]] = tuple(
             *rules_interfaces.RULES,
             *rules_mark.RULES,
             *rules_paths.RULES,
+            *rules_host.RULES,
             *rules_job.RULES,
         ),
         key=lambda rule: rule.id,
     )
 )
+
+
+GIVE: Final = "give /proc/PID/environ of a rank, a pod's YAML, a job script or a log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,8 @@ class Judgement:
 
 def judge(case: Case) -> Judgement:
     """Every rule. Where nothing is wrong: pass, beside what a set variable leaves undecided."""
-    rulings = {rule.id: rule.judge(case) for rule in RULES}
+    nothing = unknown("there is no environment in the input", GIVE)
+    rulings = {rule.id: rule.judge(case) if case.environments else nothing for rule in RULES}
     found = [each for ruling in rulings.values() for each in ruling.found]
     found.sort(key=lambda each: each.status is not Status.FAIL)
     open_ones = [
@@ -105,7 +111,8 @@ def _nothing_wrong(case: Case, judgement: Judgement) -> Verdict:
     whose = sum(len(one.who) for one in case.ranks)
     files = sorted({who for one in case.environments if one.kind == CONF for who in one.who})
     if not case.environments:
-        return replace(undecidable("there is no environment in the input"), measured=measured)
+        why = "there is no environment in the input"
+        return replace(undecidable(why, turn_on=GIVE), measured=measured)
     of = f"{whose} processes" if whose > 1 else "one process" if whose else ", ".join(files)
     unread = sorted({each for one in case.environments for each in one.unread})
     but = f"; not read: {', '.join(unread[:4])}" if unread else ""

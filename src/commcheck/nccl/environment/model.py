@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from commcheck.formats.gid_table import Gid
+from commcheck.formats.pci_tree import PciTree
 from commcheck.formats.qos import Qos
 from commcheck.nccl.environment.names import Version, is_kept
 from commcheck.nccl.environment.values import Number, number
+from commcheck.nccl.job_files import NamedFile
 
 ECHO: Final = "log"
 """Kind of an environment that a log echoes: only what was read, and as NCCL parsed it."""
@@ -110,15 +112,22 @@ class Port:
     tclass: int | None = None
     tclass_known: bool = False
     gids: tuple[Gid, ...] | None = None
+    is_vf: bool = False  # its settings are those of the machine below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """What is known of a host. None is not known, never "no"."""
+    """What is known of a host. None is not known, never "no".
+
+    ``rail_netdevs``: those of ``netdevs`` that belong to NICs for training. ``ecmp``: the fabric
+    spreads flows by a hash. ``flat``: no bridge between GPUs, NICs and the root of PCI.
+    ``locked_bytes``, ``shm_bytes``: the least that a rank has; -1 is without limit.
+    """
 
     name: str = ""
     ports: tuple[Port, ...] | None = None
     netdevs: tuple[str, ...] | None = None
+    rail_netdevs: frozenset[str] = frozenset()
     rails: tuple[str, ...] | None = None  # HCAs that carry training traffic
     rdma: bool | None = None
     link: str | None = None  # "Ethernet", "InfiniBand"
@@ -127,10 +136,18 @@ class HostFacts:
     gdr: bool | None = None
     peermem: bool | None = None
     rail_only: bool | None = None
+    ecmp: bool | None = None
     lossless: bool | None = None
     network: str | None = None  # the plugin's name, where one is expected
     known: tuple[str, ...] = ()  # beginnings of variables that the site's plugins own
     npu_pfc: frozenset[int] | None = None
+    files: tuple[NamedFile, ...] | None = None  # that the ranks' variables name
+    pci: PciTree | None = None
+    flat: bool | None = None
+    virtual: bool | None = None
+    virtual_topology: bool = False  # the image has a file that NCCL finds by itself
+    locked_bytes: int | None = None
+    shm_bytes: int | None = None
     marking: tuple[Port, ...] = ()  # what is known of marks, where the ports' names are not
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import EveryRail, Key, Unread
 from commcheck.formats.gid_table import GidTable
+from commcheck.formats.hccn_port import Pfc
 from commcheck.formats.nvidia_nvlink import NvlinkGpu
+from commcheck.formats.pci_tree import PciTree
 from commcheck.formats.qos import Qos
 from commcheck.formats.roce_marking import RoceMarking
 from commcheck.model import Machine, Rail
@@ -23,6 +26,7 @@ from commcheck.nccl.environment.model import (
     merged,
 )
 from commcheck.nccl.environment.names import Version, version_of
+from commcheck.nccl.job_files import JobFiles
 from commcheck.nccl.processes import ETC, Process, layer_of
 
 
@@ -63,8 +67,9 @@ def environments(
     version: Version | None,
 ) -> tuple[Environment, ...]:
     """The environment of every rank; where none runs, that of every job to come."""
-    file = () if isinstance(conf, Unread) else (conf,)
-    unread = (ETC,) if isinstance(conf, Unread) else ()
+    has_files = machine.platform != "ascend"  # HCCL reads none
+    file = () if isinstance(conf, Unread) or not has_files else (conf,)
+    unread = (ETC,) if isinstance(conf, Unread) and has_files else ()
     ranks = []
     for process in processes:
         settings, ignored = effective([layer_of(process), *file])
@@ -79,7 +84,7 @@ def environments(
                 settings=settings,
                 ignored=ignored,
                 version=version,
-                unread=(*unread, user),
+                unread=(*unread, user) if has_files else (),
             )
         )
     if ranks:
@@ -126,9 +131,39 @@ def _port(
         qos=qos,
         tclass=marking.traffic_class if marking else None,
         tclass_known=marking is not None,
+        is_vf=rail.is_vf,
         gids=gids.gids if gids else None,
     )
 
+
+def around(
+    machine: Machine, facts: HostFacts, files: JobFiles | Unread, tree: PciTree | Unread
+) -> HostFacts:
+    """The facts with what the ranks see around them."""
+    if not isinstance(tree, Unread):
+        devices = [gpu.pci for gpu in machine.accelerators]
+        devices += [rail.pci for rail in machine.rails if rail.present]
+        near = [tree.hangs_on_root(address) for address in devices if address]
+        flat = None if None in near or len(near) < _LEAST_TO_PAIR else all(near)
+        facts = replace(facts, pci=tree, flat=flat)
+    facts = replace(facts, virtual=machine.virtual == "vm")
+    if isinstance(files, Unread):
+        return facts
+    locked = [rank.locked_bytes for rank in files.ranks if rank.locked_bytes is not None]
+    limits = [each for each in locked if each >= 0]
+    return replace(
+        facts,
+        files=files.files,
+        virtual_topology=any(rank.virtual_topology for rank in files.ranks),
+        locked_bytes=min(limits) if limits else -1 if locked else None,
+        shm_bytes=min(
+            (rank.shm_bytes for rank in files.ranks if rank.shm_bytes is not None), default=None
+        ),
+    )
+
+
+_LEAST_TO_PAIR: Final = 3
+"""One GPU and one NIC can be paired in one way only."""
 
 _OLD: Final = re.compile(r"\b(?:[KPVT]\d|A100|A800|A30|A40|A10|A16|A2|L4|L40|L40S|RTX|GTX)")
 """GPUs before Hopper: their NVSwitches do not reduce."""
@@ -141,6 +176,13 @@ def nvlink(gpus: Sequence[NvlinkGpu] | Unread) -> tuple[bool | None, bool | None
     has = any(gpu.active for gpu in gpus)
     is_new = all(_OLD.search(gpu.name) is None for gpu in gpus)
     return has, has and is_new
+
+
+def lossless_on_npus(pfc: Pfc | Unread) -> frozenset[int] | None:
+    """Priorities with PFC on, on every port of every NPU that told; None: none did."""
+    told = () if isinstance(pfc, Unread) else pfc.values
+    ports = [slave.priorities for _, slaves in told for slave in slaves]
+    return frozenset.intersection(*ports) if ports else None
 
 
 def case(environments: Sequence[Environment], facts: HostFacts) -> Case:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from commcheck.model import Cause, Status
 from commcheck.nccl.environment.model import Case, Environment, HostFacts
-from commcheck.nccl.ruling import Found, Ruling, wrong
+from commcheck.nccl.ruling import Found, Ruling, other, wrong
 
 OfOne = Callable[[Environment, HostFacts], Ruling]
 
@@ -47,7 +47,7 @@ def each(rule: str, asks: str, judge: OfOne, *, weighty: bool = False) -> EnvRul
             said = [ruling for _, ruling in rulings if ruling.state == state]
             if said:
                 return next((ruling for ruling in said if ruling.why), said[0])
-        return Ruling("other", why="there is no environment")
+        return other("there is no environment of a process")
 
     return EnvRule(rule, asks, judge_all, weighty)
 

@@ -1,4 +1,4 @@
-"""Rules on interfaces, and on UCX beside NCCL: ENV-046, ENV-048, ENV-060."""
+"""Rules on interfaces, and on UCX beside NCCL: ENV-046 to ENV-048, ENV-060."""
 
 from __future__ import annotations
 
@@ -34,6 +34,24 @@ def _interface(one: Environment, host: HostFacts) -> Ruling:
             reason = f"{one.show(name)} matches only {', '.join(hits)}, which reach no other host"
             found.append(fail(causes.INTERFACE, reason))
     return wrong(*found)
+
+
+def _unnamed(one: Environment, host: HostFacts) -> Ruling:
+    """NCCL takes ``ib*`` first, else the first that is up; on every host by itself."""
+    if one.get("NCCL_SOCKET_IFNAME"):
+        return right()
+    if not any(name.startswith("NCCL_") for name in one.settings):
+        return other("nothing of NCCL is set")
+    if one.partial:
+        return unknown("only a part of the environment is known", "give /proc/PID/environ")
+    if host.netdevs is None:
+        return unknown("the host's interfaces are not known", INVENTORY)
+    routed = [dev for dev in host.netdevs if not _NEVER_ROUTED.match(dev)]
+    choice = [dev for dev in routed if dev not in host.rail_netdevs]
+    if len(choice) < 2:
+        return right()
+    reason = f"NCCL_SOCKET_IFNAME is unset, and the host has {', '.join(choice[:6])}"
+    return wrong(warn(causes.INTERFACE, f"{reason}: each host takes its own first"))
 
 
 def _gloo(one: Environment, host: HostFacts) -> Ruling:
@@ -86,6 +104,7 @@ def _stacks(one: Environment, _host: HostFacts) -> Ruling:
 
 RULES: Final[tuple[EnvRule, ...]] = (
     each("ENV-046", "the interface exists", _interface, weighty=True),
+    each("ENV-047", "the interface is named", _unnamed),
     each("ENV-048", "gloo's interface exists", _gloo),
     each("ENV-060", "UCX uses the same rails", _stacks),
 )

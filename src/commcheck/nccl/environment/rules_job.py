@@ -8,7 +8,7 @@ from typing import Final
 
 from commcheck.model import Status
 from commcheck.nccl.environment import causes
-from commcheck.nccl.environment.model import ECHO, Case, Environment, HostFacts
+from commcheck.nccl.environment.model import CONF, ECHO, Case, Environment, HostFacts
 from commcheck.nccl.environment.names import is_foreign
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.environment.rules_network import INVENTORY
@@ -60,6 +60,14 @@ _EQUAL: Final = [
 
 
 def _differ(case: Case) -> Ruling:
+    return _differences(case, "NCCL_")
+
+
+def _hccl_differ(case: Case) -> Ruling:
+    return _differences(case, "HCCL_")
+
+
+def _differences(case: Case, start: str) -> Ruling:
     ranks = [one for one in case.ranks if one.kind != "script"]
     count = sum(len(one.who) for one in ranks)
     if count < 2:
@@ -71,7 +79,7 @@ def _differ(case: Case) -> Ruling:
     for kind in sorted({one.kind for one in ranks}):
         alike = [one for one in ranks if one.kind == kind]
         for name in sorted({name for one in alike for name in one.settings}):
-            if name.startswith(("NCCL_", "HCCL_")) and not _may_differ(name, alike):
+            if name.startswith(start) and not _may_differ(name, alike):
                 found += _difference(name, alike)
     return wrong(*found)
 
@@ -197,7 +205,7 @@ DEFAULT_SL: Final = 4
 
 def _hccl_mark(one: Environment, host: HostFacts) -> Ruling:
     tc, level = one.int("HCCL_RDMA_TC"), one.int("HCCL_RDMA_SL")
-    if tc is None and level is None:
+    if tc is None and level is None and (host.npu_pfc is None or one.kind == CONF):
         return other(UNSET)
     if one.partial and (tc is None or level is None):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
@@ -212,12 +220,16 @@ def _hccl_mark(one: Environment, host: HostFacts) -> Ruling:
             f"{shown}: DSCP {tclass >> 2} is priority {tclass >> 5}, the service level {priority}"
         )
         return wrong(fail(causes.HCCL_VALUE, reason))
+    if host.lossless is False:
+        return right()
     if host.npu_pfc is None:
         return unknown(f"{shown}: PFC of the NPU's NIC is not known", "hccn_tool -i 0 -pfc -g")
     if priority in host.npu_pfc:
         return right()
     on = ", ".join(map(str, sorted(host.npu_pfc))) or "none"
-    return wrong(fail(causes.HCCL_VALUE, f"{shown}: PFC of the NPU's NIC is on for {on}"))
+    chain = f"TC {tclass} is DSCP {tclass >> 2} and priority {priority}"
+    reason = f"{shown}: {chain}, and PFC of the NPU's NIC is on for {on}"
+    return wrong(fail(causes.HCCL_VALUE, reason))
 
 
 def _hccl_timeouts(one: Environment, _host: HostFacts) -> Ruling:
@@ -306,6 +318,7 @@ def _ascend_level(one: Environment, _host: HostFacts) -> Ruling:
 
 RULES: Final[tuple[EnvRule, ...]] = (
     EnvRule("ENV-001", "ranks have the same settings", _differ),
+    EnvRule("HENV-002", "ranks have the same settings of HCCL", _hccl_differ),
     EnvRule("ENV-058", "host ids differ", _host_id),
     EnvRule("ENV-059", "hosts load the same library", _libraries),
     EnvRule("ENV-061", "jobs have RAS ports of their own", _ras_ports),

@@ -66,6 +66,8 @@ def _marks(one: Environment, host: HostFacts) -> list[Mark] | Ruling:
     roce = [port for port in ports or () if port.link == "Ethernet"]
     if ports is not None and not roce:
         return other("no RoCE port is used")
+    if roce and all(port.is_vf for port in roce):
+        return other("the ports are virtual functions: the machine below knows their priorities")
     if one.int("NCCL_IB_TC") is None and host.link != "Ethernet":
         return other("the variable is not set")
     known = [port for port in roce if port.qos is not None and port.tclass_known]

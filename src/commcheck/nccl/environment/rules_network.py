@@ -286,6 +286,25 @@ def _queue_pairs(one: Environment, _host: HostFacts) -> Ruling:
     return wrong(warn(causes.TUNING, reason))
 
 
+def _one_flow(one: Environment, host: HostFacts) -> Ruling:
+    """One queue pair is one flow, which a hash puts on one path whatever else is free."""
+    if host.link != "Ethernet" or host.network:
+        return other("no RoCE host")
+    count = one.int("NCCL_IB_QPS_PER_CONNECTION")
+    if count is not None and count > 1:
+        return right()
+    if one.partial and count is None:
+        return unknown("only a part of the environment is known", "give /proc/PID/environ")
+    if host.ecmp is None:
+        return unknown(
+            "whether the fabric spreads flows by a hash is not known", "declare commcheck_ecmp"
+        )
+    if not host.ecmp:
+        return right()
+    shown = one.show("NCCL_IB_QPS_PER_CONNECTION")
+    return right(f"{shown}: one flow a connection, and flows collide; 2 to 4 spread them")
+
+
 def _ordering(one: Environment, host: HostFacts) -> Ruling:
     if host.network:
         return other("a plugin carries the traffic")
@@ -326,6 +345,7 @@ RULES: Final[tuple[EnvRule, ...]] = (
     each("ENV-019", "old NCCL has a GID index", _gid_unset),
     each("ENV-022", "the service level counts", _service_level),
     each("ENV-026", "queue pairs do not run out", _queue_pairs),
+    each("ENV-027", "flows are spread", _one_flow),
     each("ENV-028", "PCI ordering is relaxed", _ordering),
     each("ENV-029", "GPU Direct is on", _gdr, weighty=True),
 )

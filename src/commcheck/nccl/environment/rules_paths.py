@@ -9,7 +9,7 @@ from commcheck.nccl.environment.model import Environment, HostFacts
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.environment.rules_network import INVENTORY
 from commcheck.nccl.environment.values import CHATTY, LEVELS, is_path_level, subsystems
-from commcheck.nccl.ruling import Ruling, other, right, unknown, wrong
+from commcheck.nccl.ruling import Found, Ruling, other, right, unknown, wrong
 
 _LEVELS: Final = ("NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL")
 
@@ -117,37 +117,27 @@ def _cumem(one: Environment, _host: HostFacts) -> Ruling:
     return right()
 
 
-def _topology(one: Environment, _host: HostFacts) -> Ruling:
-    if one.get("NCCL_TOPO_FILE") is None:
-        return other(UNSET)
-    shown = one.show("NCCL_TOPO_FILE")
-    if (one.get("NCCL_TOPO_FILE") or "").startswith("~"):
-        return wrong(fail(causes.NO_EFFECT, f"{shown}: '~' is not expanded, no file is read"))
-    return unknown(
-        f"{shown}: whether the job's container has the file is not known",
-        "give a log at NCCL_DEBUG=INFO with subsystem GRAPH",
-    )
-
-
 def _cross(one: Environment, host: HostFacts) -> Ruling:
-    crosses = one.int("NCCL_CROSS_NIC") == 1
-    no_pxn = bool(one.int("NCCL_PXN_DISABLE"))
-    if not crosses and not no_pxn:
+    if one.int("NCCL_CROSS_NIC") != 1:
         return right()
+    shown = one.show("NCCL_CROSS_NIC")
+    return _of_rails(host, shown, fail(causes.RAIL_ONLY, f"{shown} on a rail-only fabric"))
+
+
+def _no_pxn(one: Environment, host: HostFacts) -> Ruling:
+    if not one.int("NCCL_PXN_DISABLE"):
+        return right()
+    shown = one.show("NCCL_PXN_DISABLE")
+    return _of_rails(host, shown, warn(causes.RAIL_ONLY, f"{shown}: all-to-all leaves its rail"))
+
+
+def _of_rails(host: HostFacts, shown: str, found: Found) -> Ruling:
+    """What is wrong only where rails do not reach each other."""
     if host.rail_only is None:
-        shown = one.show("NCCL_CROSS_NIC" if crosses else "NCCL_PXN_DISABLE")
         return unknown(
             f"{shown}: whether the fabric is rail-only is not known", "declare commcheck_rail_only"
         )
-    if not host.rail_only:
-        return right()
-    found = []
-    if crosses:
-        found.append(fail(causes.RAIL_ONLY, f"{one.show('NCCL_CROSS_NIC')} on a rail-only fabric"))
-    if no_pxn:
-        reason = f"{one.show('NCCL_PXN_DISABLE')}: all-to-all leaves its rail"
-        found.append(warn(causes.RAIL_ONLY, reason))
-    return wrong(*found)
+    return wrong(found) if host.rail_only else right()
 
 
 def _sharp(one: Environment, _host: HostFacts) -> Ruling:
@@ -277,8 +267,8 @@ RULES: Final[tuple[EnvRule, ...]] = (
     each("ENV-036", "one limit of channels", _both_limits),
     each("ENV-038", "NVSwitches reduce", _nvls, weighty=True),
     each("ENV-039", "cuMem is on", _cumem),
-    each("ENV-040", "the topology file is there", _topology),
     each("ENV-043", "traffic stays on its rail", _cross, weighty=True),
+    each("ENV-044", "all-to-all stays on its rail", _no_pxn, weighty=True),
     each("ENV-045", "SHARP settings count", _sharp),
     each("ENV-049", "the log does not flood", _chatty),
     each("ENV-050", "there is a log", _evidence),

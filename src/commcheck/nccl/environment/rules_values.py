@@ -1,4 +1,4 @@
-"""Rules on names and values as such: ENV-002 to ENV-009, ENV-024, ENV-037, ENV-064."""
+"""Rules on names and values as such: ENV-002 to ENV-009, ENV-023 to ENV-025, ENV-037, ENV-054."""
 
 from __future__ import annotations
 
@@ -132,23 +132,38 @@ def _octal(one: Environment, _host: HostFacts) -> Ruling:
 
 
 def _overridden(case: Case) -> Ruling:
-    """What a log echoes against what the job's environment says."""
-    echoes = [one for one in case.environments if one.kind == ECHO]
+    """What NCCL's lines echo against what the job's environment says."""
+    return _against_echo(case, "ENV-007", "NCCL")
+
+
+def _hccl_overridden(case: Case) -> Ruling:
+    """What HCCL's lines echo, defaults included, against the same."""
+    return _against_echo(case, "HENV-011", "HCCL")
+
+
+def _against_echo(case: Case, rule: str, library: str) -> Ruling:
+    start = f"{library}_"
+    echoes = [
+        one
+        for one in case.environments
+        if one.kind == ECHO and any(name.startswith(start) for name in one.settings)
+    ]
     declared = [one for one in case.ranks if one.kind != ECHO]
     if not echoes or len(declared) != 1:
         return unknown(
             "no log and environment of one job to compare",
-            "give both: the log at NCCL_DEBUG=INFO with subsystem ENV, and the environment",
+            "give both: the log at NCCL_DEBUG=INFO with subsystem ENV, or HCCL's run/plog, and "
+            "the environment",
         )
     found: dict[str, Found] = {}
     for echo in echoes:
         for name, setting in echo.settings.items():
             want = declared[0].get(name)
-            if want is not None and not _same(name, want, setting.value, echo):
-                reason = f"{declared[0].show(name)}, but NCCL says {setting.value}"
-                found.setdefault(
-                    reason, Found(rule="ENV-007", cause=causes.OVERRIDDEN, reason=reason)
-                )
+            if want is None or not name.startswith(start):
+                continue
+            if not _same(name, want, setting.value, echo):
+                reason = f"{declared[0].show(name)}, but {library} says {setting.value}"
+                found.setdefault(reason, Found(rule=rule, cause=causes.OVERRIDDEN, reason=reason))
     return wrong(*found.values())
 
 
@@ -156,6 +171,10 @@ def _same(name: str, want: str, echoed: str, echo: Environment) -> bool:
     if name == "NCCL_P2P_LEVEL" and echoed == "LOC":
         return want in ("LOC", "0")
     param = params().get(name)
+    if name.startswith("HCCL_"):
+        left, right_ = number(want), number(echoed)
+        same = want.strip().lower() == echoed.strip().lower()
+        return same or (left.is_plain and right_.is_plain and left.value == right_.value)
     if param is not None and param.is_integer:
         return number(want).value == number(echoed).value
     return want.strip() == echoed.strip()
@@ -229,8 +248,6 @@ def _timeout(one: Environment, host: HostFacts) -> Ruling:
         return other(UNSET)
     if host.network:
         return other("a plugin carries the traffic, with a default of its own")
-    if value > 23:
-        return right(f"{one.show(name)}: a dead peer is noticed after minutes")
     default = default_of(name, one.version) if one.version else None
     least = int(default) if default is not None else 14
     if (one.int("WORLD_SIZE") or 0) >= 64:
@@ -243,14 +260,13 @@ def _timeout(one: Environment, host: HostFacts) -> Ruling:
     return right()
 
 
-def _shm(one: Environment, _host: HostFacts) -> Ruling:
-    if one.shm_default is None:
-        return unknown("the size of /dev/shm is not known", "give the pod's YAML")
-    if not one.shm_default or one.gpus == 1:
-        return right()
-    where = one.who[0] if one.who else "the container"
-    reason = f"{where} has the default /dev/shm of 64 MiB, want 1 GiB or more"
-    return wrong(warn(causes.SHARED_MEMORY, reason))
+def _patient(one: Environment, _host: HostFacts) -> Ruling:
+    name = "NCCL_IB_TIMEOUT"
+    value = one.int(name)
+    if value is None or not 23 < value <= 31:
+        return right() if value is not None else other(UNSET)
+    waits_s = 4.096e-6 * 2**value * 8
+    return right(f"{one.show(name)}: a dead peer is noticed after {waits_s / 60:.0f} min or more")
 
 
 def _renamed(one: Environment, _host: HostFacts) -> Ruling:
@@ -275,11 +291,12 @@ RULES: Final[tuple[EnvRule, ...]] = (
     each("ENV-005", "numbers are numbers", _no_number),
     each("ENV-006", "no number is octal", _octal),
     EnvRule("ENV-007", "NCCL uses what is set", _overridden),
+    EnvRule("HENV-011", "HCCL uses what is set", _hccl_overridden),
     each("ENV-008", "values are what was meant", _stray),
     each("ENV-009", "lines of configuration files count", _ignored),
     each("ENV-023", "time-outs are long enough", _timeout),
     each("ENV-024", "values are legal", _range),
+    each("ENV-025", "a dead peer is noticed soon", _patient),
     each("ENV-037", "buffers are large enough", _buffer),
     each("ENV-054", "PyTorch's watchdog is on", _renamed),
-    each("ENV-064", "containers have shared memory", _shm),
 )

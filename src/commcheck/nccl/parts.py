@@ -1,0 +1,119 @@
+"""The logs that hosts have of one job, put together: what no host can tell from its own part."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from commcheck.check import Whole
+from commcheck.model import Status, Verdict
+from commcheck.nccl.case import Case
+from commcheck.nccl.job_logs import JobLog, JobLogs, take
+from commcheck.nccl.judge import judge
+from commcheck.nccl.reader import Desk
+from commcheck.nccl.site import Site, SiteHost
+
+WRONG = (Status.FAIL, Status.WARN)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One host's logs, small enough to keep until all hosts were looked at.
+
+    ``comms``: ids of the communicators that have ranks elsewhere. ``own``: its own verdicts.
+    """
+
+    comms: frozenset[str]
+    packed: tuple[tuple[JobLog, bytes], ...]  # without the text, and the text
+    live: bool
+    site: Mapping[str, SiteHost]
+    own: tuple[Verdict, ...]
+
+
+def spans_hosts(case: Case) -> bool:
+    """True where the host's job has ranks elsewhere, and a name that its hosts share."""
+    return bool(_shared(case))
+
+
+def _shared(case: Case) -> frozenset[str]:
+    return frozenset(
+        str(comm.key[1])
+        for comm in case.comms
+        if comm.key[0] == "id" and len(comm.members) < comm.nranks
+    )
+
+
+def part_of(case: Case, logs: JobLogs, own: tuple[Verdict, ...]) -> Part | None:
+    """The host's part; None where its job has no ranks elsewhere, or no name that hosts share."""
+    comms = _shared(case)
+    if not comms:
+        return None
+    packed = tuple(
+        (replace(log, text=""), zlib.compress(log.text.encode("utf-8", "replace"), 1))
+        for log in logs.logs
+    )
+    return Part(comms, packed, logs.live, case.site.hosts, own)
+
+
+def judge_parts(parts: Mapping[str, Part]) -> Iterable[Whole]:
+    """Every job of which a host has a part; where it is the only one, what that says by itself."""
+    for hosts in _jobs(parts):
+        if len(hosts) > 1:
+            yield _judged({host: parts[host] for host in hosts})
+        else:
+            yield Whole(tuple(hosts), {host: parts[host].own for host in hosts})
+
+
+def _jobs(parts: Mapping[str, Part]) -> list[list[str]]:
+    """Hosts that share a communicator, directly or over others, in their order."""
+    group: dict[str, list[str]] = {}
+    for host, part in parts.items():
+        mine = [host]
+        others = {id(group[comm]): group[comm] for comm in part.comms if comm in group}
+        for other in others.values():
+            mine = [*other, *mine]
+        for comm in {*part.comms, *(c for h in mine for c in parts[h].comms)}:
+            group[comm] = mine
+    return list({id(hosts): hosts for hosts in group.values()}.values())
+
+
+def _judged(parts: Mapping[str, Part]) -> Whole:
+    desk = Desk()
+    desk.job.live = any(part.live for part in parts.values())
+    for host, part in parts.items():
+        logs = (
+            replace(log, text=zlib.decompress(data).decode("utf-8", "replace"))
+            for log, data in part.packed
+        )
+        take(desk, logs, prefix=f"{host}:")
+    site = {name: told for part in parts.values() for name, told in part.site.items()}
+    verdicts = judge(Case(desk.finish(), Site(site))).verdicts
+    found = [verdict for verdict in verdicts if verdict.status in WRONG]
+    summary = next((v for v in verdicts if v.status not in WRONG), None)
+    first = next(iter(parts))
+    told = {}
+    for host, part in parts.items():
+        mine = [v for v in found if host in v.hosts or (host == first and not _known(v, parts))]
+        known = {v.cause.slug for v in mine if v.cause}
+        mine += [v for v in part.own if v.cause and v.cause.slug not in known]
+        if mine:
+            told[host] = tuple(mine)
+        elif found:
+            told[host] = (_else(found[0], parts),)
+        elif summary is not None and summary.status is Status.PASS:
+            told[host] = (summary,)
+    return Whole(tuple(parts), told)
+
+
+def _known(verdict: Verdict, parts: Mapping[str, Part]) -> bool:
+    return any(host in parts for host in verdict.hosts)
+
+
+def _else(found: Verdict, parts: Mapping[str, Part]) -> Verdict:
+    """Of a host whose part is right, where the job's is not."""
+    reason = (
+        f"its own part is right; of the job on {len(parts)} hosts: {found.rule} on "
+        f"{', '.join(found.hosts[:4]) or 'an unnamed host'}"
+    )
+    return Verdict(status=Status.PASS, reason=reason)

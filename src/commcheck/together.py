@@ -1,0 +1,97 @@
+"""What several hosts hold parts of, judged as one when all of them were looked at. Pure.
+
+A check that declares ``together`` gives a part beside each host's verdict. Of a host that is shut
+out below, the part counts too: what it shows of the others is as true. Its own case stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from commcheck.check import AnyCheck, Whole
+from commcheck.model import Finding, Kind, Result, Status, Verdict
+from commcheck.plan import Asked
+
+_SHUT = frozenset({Kind.GATED, Kind.BLOCKED, Kind.NOT_PERMITTED, Kind.HOST})
+
+
+def judged(
+    checks: Iterable[AnyCheck],
+    results: Sequence[Result],
+    asked_of: Mapping[str, Sequence[Asked]],
+) -> tuple[Result, ...]:
+    """The results that take the place of those judged by a part alone.
+
+    ``results``: all of a run; of a case judged twice the later counts. ``asked_of``: by host name.
+    """
+    latest = {(result.host, result.check): result for result in results}
+    done: list[Result] = []
+    for check in checks:
+        if check.together is None:
+            continue
+        parts = {
+            host: result.part
+            for (host, check_id), result in latest.items()
+            if check_id == check.id and result.part is not None
+        }
+        for whole in check.together.judge(parts) if parts else ():
+            done += _placed(check, whole, latest, asked_of)
+    return tuple(done)
+
+
+def _placed(
+    check: AnyCheck,
+    whole: Whole,
+    latest: Mapping[tuple[str, str], Result],
+    asked_of: Mapping[str, Sequence[Asked]],
+) -> Iterable[Result]:
+    members = set(whole.hosts)
+    known = [result for result in latest.values() if result.host in members]
+    for host, verdicts in whole.verdicts.items():
+        result = latest[host, check.id]
+        if result.kind in _SHUT:
+            continue
+        advisory = any(each.is_advisory for each in asked_of.get(host, ()) if each.check is check)
+        findings = []
+        for verdict in verdicts:
+            told = _explained(check, verdict, known)
+            if advisory and told.status is Status.FAIL:
+                told = replace(told, status=Status.WARN)
+            findings.append(
+                Finding(
+                    check=check.id,
+                    host=host,
+                    subject="",
+                    verdict=told,
+                    bounds=result.worst.bounds,
+                    evidence=result.worst.evidence,
+                    unproven_below=result.worst.unproven_below,
+                )
+            )
+        if tuple(findings) != result.findings:
+            yield replace(result, findings=tuple(findings))
+
+
+def _explained(check: AnyCheck, verdict: Verdict, known: Sequence[Result]) -> Verdict:
+    """A finding that follows from a cause found on a host that took part; else as it is."""
+    if verdict.cause is None or verdict.status not in (Status.FAIL, Status.WARN):
+        return verdict
+    for edge in check.explained_by:
+        if edge.join != "any-in-job" or not edge.covers(verdict.cause.slug):
+            continue
+        for result in known:
+            for finding in result.findings:
+                cause = finding.verdict.cause
+                found = finding.verdict.status is Status.FAIL
+                if found and cause is not None and cause.slug == edge.cause:
+                    where = f"{result.host} {finding.subject}".strip()
+                    return replace(
+                        verdict,
+                        status=Status.SKIP,
+                        kind=Kind.BLOCKED,
+                        reason=f"consequence of {result.check} ({edge.cause}) on {where}: "
+                        f"{verdict.reason}",
+                        follows=edge.cause,
+                    )
+    return verdict
