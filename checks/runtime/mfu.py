@@ -5,7 +5,7 @@ small kernels, input, late ranks. It says that something is wrong, and a trace s
 Reads: the summary that DeepSpeed's flops profiler prints into a training log. On files:
 ``commcheck analyze config LOG``, with the device's name. A host cannot be asked for it.
 By hand: 3 x flops of the forward pass / time of the step / peak of the device; the peak is that of
-16 bits without sparsity (A100 312, H100 SXM 989, B200 2250 TFLOPS).
+16 bits without sparsity (A100 312, H100 SXM 989, B200 2250, Ascend 910B3 313 TFLOPS).
 Mend: profile a few steps and look at where the time goes: ``commcheck analyze trace``.
 Healthy though odd: small models, short sequences and recomputation lower it without any fault; the
 profiled step itself is slower than others. The profiler's backward latency includes communication.

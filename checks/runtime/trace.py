@@ -5,8 +5,10 @@ bought hardware standing still. The share of a step in which nothing computes wh
 communicates says which of the two it is, and the picture says why: one bucket at the end, sixty
 small ones, one late rank, a host that launches too slowly.
 Reads: traces of torch.profiler (Kineto JSON, plain or gz, one file a rank), of torch_npu
-(``trace_view.json``, ``step_trace_time.csv``), and of gloo on CPUs. On files:
-``commcheck analyze trace FILE...``. A host cannot be asked for one; a training step must run.
+(``trace_view.json``, ``step_trace_time.csv``, ``kernel_details.csv``, and ``communication.json``
+beside them), and of gloo on CPUs. On files: ``commcheck analyze trace FILE...``. On a host: the
+newest traces of the folder or pattern that ``commcheck_traces`` names, where a job that runs or ran
+left them; of those of a rank the last is judged.
 By hand: wrap a few steps in ``torch.profiler.profile(activities=[CPU, CUDA],
 schedule=schedule(wait=1, warmup=1, active=3), on_trace_ready=tensorboard_trace_handler(DIR))``,
 call ``prof.step()`` after each step, and look at the file in Perfetto: the white gaps on the
@@ -26,8 +28,13 @@ launch-bound share near the limit may vanish without it.
 
 from __future__ import annotations
 
-from commcheck.check import Check, Nothing, not_applicable
-from commcheck.model import Machine, Verdict
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from commcheck.check import Check, Unread, expects, not_applicable, tries, undecidable
+from commcheck.errors import UsageError
+from commcheck.model import Machine, Verdict, Wanted
 from commcheck.trace.causes import (
     CHECK_ID,
     EXPOSED,
@@ -41,21 +48,69 @@ from commcheck.trace.causes import (
     TENSOR_PARALLEL,
     TITLE,
 )
+from commcheck.trace.ladder import judge as judge_job
+from commcheck.trace.lanes import pictured
 from commcheck.trace.limits import Limits
+from commcheck.trace.on_host import HOST_TRACES, PACKED_BYTES, TRACES, HostTraces
+from commcheck.trace.read import no_progress
+from commcheck.trace.rungs import Known
+from commcheck.trace.source import Held
+from commcheck.trace.together import gathered, read_one
+
+_CALLED = re.compile(r"trace|rank", re.IGNORECASE)
 
 
-def judge(_seen: Nothing, _machine: Machine, _want: Nothing, _limits: Limits) -> Verdict:
-    """Of a host alone nothing is known: traces are judged by ``commcheck.trace.ladder``."""
-    return not_applicable(
-        "no trace is read on hosts: profile a few steps, then commcheck analyze trace FILE..."
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The traces that the inventory names."""
+
+    traces: HostTraces | Unread = tries(HOST_TRACES)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Where a job's profiler leaves its traces."""
+
+    traces: Wanted[str | None] = expects(TRACES)
+
+
+def judge(
+    seen: Seen, machine: Machine, want: Want, limits: Limits
+) -> Verdict | tuple[Verdict, ...]:
+    """The ranks whose traces lie on the host, as one job."""
+    if want.traces.value is None:
+        return not_applicable(
+            "commcheck_traces names no folder; of files: commcheck analyze trace FILE..."
+        )
+    if isinstance(seen.traces, Unread):
+        what = f"the traces of {want.traces} were not read: {seen.traces.reason}"
+        return undecidable(what, turn_on=seen.traces.remedy or "profile a few steps of the job")
+    if seen.traces.too_large:
+        left = f"{seen.traces.too_large[0]} is larger than {PACKED_BYTES >> 20} MiB when packed"
+        return undecidable(left, turn_on="commcheck analyze trace on the host, or fewer steps")
+    # torch_npu calls all traces alike: their whole path is their name.
+    done = [
+        read_one(Held(path, data), (), no_progress) for path, data in seen.traces.packed.items()
+    ]
+    # Beside traces lie settings and the like; what is called a trace must be one.
+    others = [each.path for each in done if not _CALLED.search(PurePath(each.path.name).name)]
+    try:
+        job, problems = gathered(done, others)
+    except UsageError as error:
+        return undecidable(error.problems[0], turn_on="a trace that is whole")
+    verdicts = pictured(job, judge_job(job, limits, Known()))
+    unread = tuple(
+        undecidable(problem, turn_on="a trace that is whole") for problem in problems.values()
     )
+    return (*verdicts, *unread)
 
 
 CHECK = Check(
     id=CHECK_ID,
     title=TITLE,
     subject=Machine,
-    seen=Nothing,
+    seen=Seen,
+    want=Want,
     judge=judge,
     limits=Limits,
     causes=(

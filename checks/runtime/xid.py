@@ -272,5 +272,5 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     causes=(NEEDS_RESET, MEMORY_FAILED, LINK_FAILED, OFF_THE_BUS, TO_WATCH),
-    platforms=frozenset({"gpu-roce", "gpu-ib"}),
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
 )

@@ -17,28 +17,31 @@ RAN: Mapping[str, object] = {
     "torch": "2.7.1+cu128",
     "device": "NVIDIA H100 80GB HBM3",
     "backend": "nccl",
-    "ranks": 2,
     "sharding": "ddp",
     "parameters": 1_610_956_800,
     "step_ms": [161.5, 160.5],
 }
 
 
-def member(platform: str = "gpu-roce", gpus: int = 8, **variables: object) -> Member:
+def member(
+    platform: str = "gpu-roce", gpus: int = 8, name: str = "gpu-01", **variables: object
+) -> Member:
     """A host that is ready."""
-    host = Host("gpu-01", variables)
+    host = Host(name, variables)
     machine = Machine(
-        "gpu-01",
+        name,
         platform=platform,
         accelerators=tuple(Accelerator(n, "nvidia", f"0000:{n:02x}:00.0") for n in range(gpus)),
     )
-    return Member(host=host, machine=machine, site=site_of(host, platform), address="gpu-01")
+    return Member(host=host, machine=machine, site=site_of(host, platform), address=name)
 
 
-def printed(paths: Sequence[str | Path], ran: Mapping[str, object] = RAN, size: int = 300) -> str:
-    """What the script prints of traces, in lines of ``size`` bytes each."""
-    lines = [f"step {json.dumps({**ran, 'ranks': len(paths)})}"]
-    for rank, path in enumerate(paths):
+def printed(
+    paths: Sequence[str | Path], ran: Mapping[str, object] = RAN, size: int = 300, first: int = 0
+) -> str:
+    """What the script prints of traces, in lines of ``size`` bytes each, from rank ``first`` on."""
+    lines = [] if first else [f"step {json.dumps({'ranks': len(paths), **ran})}"]
+    for rank, path in enumerate(paths, first):
         data = gzip.compress(Path(path).read_bytes())
         for at in range(0, len(data), size):
             lines.append(f"trace {rank} {base64.b64encode(data[at : at + size]).decode()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from commcheck.jobs.locate import ALL_RAILS, Run
 from commcheck.jobs.writes import Limits as WriteLimits
 from commcheck.jobs.writes import write_job
 from commcheck.loads import site_of
-from commcheck.model import Accelerator, Host, Kind, Machine, Rail, Status
+from commcheck.model import Accelerator, Host, Machine, Rail, Status
 
 NONE = Machine("gpu-01", "gpu-roce")
 PERF = "/opt/nccl-tests/build/all_gather_perf"
@@ -118,6 +119,7 @@ def test_one_host_needs_no_launcher() -> None:
     [
         ("mpirun (Open MPI) 4.1.5\n\nReport bugs to ...\n", "openmpi"),
         ("mpirun (Open MPI) 5.0.3\n", "openmpi5"),
+        ("mpirun.openmpi (OpenRTE) 4.1.4\n", "openmpi"),
         ("HYDRA build details:\n    Version: 4.1.1\n", "mpich"),
         ("Intel(R) MPI Library for Linux* OS, Version 2021.9\n", "mpich"),
         ("something else\n", ""),
@@ -155,6 +157,69 @@ def test_one_host_runs_all_its_gpus_in_one_process() -> None:
     assert "mpirun" not in said
 
 
+SIZES = "-b 64M -e 2048M -f 2 -w 5 -n 20 -c 1"
+
+
+@pytest.mark.parametrize(
+    ("launchers", "hosts", "npus", "variables", "says"),
+    [
+        (
+            ("mpich",),
+            2,
+            8,
+            {},
+            "env HYDRA_LAUNCHER_EXTRA_ARGS=-o BatchMode=yes -o ConnectTimeout=10 mpirun "
+            "-hosts 192.0.2.1:8,192.0.2.2:8 -n 16 -ppn 8 -genv HCCL_BUFFSIZE 2048 "
+            f"all_gather_test -p 8 {SIZES}",
+        ),
+        (
+            ("mpich",),
+            2,
+            16,
+            {
+                "commcheck_mpi_interface": "enp189s0f0",
+                "commcheck_job_env": {"HCCL_SOCKET_IFNAME": "=enp189s0f0", "HCCL_BUFFSIZE": 4096},
+            },
+            "-n 32 -ppn 16 -iface enp189s0f0 -genv HCCL_BUFFSIZE 4096 "
+            f"-genv HCCL_SOCKET_IFNAME =enp189s0f0 all_gather_test -p 16 {SIZES}",
+        ),
+        (
+            ("mpich",),
+            1,
+            8,
+            {},
+            f"-hosts 192.0.2.1:8 -n 8 -ppn 8 -genv HCCL_BUFFSIZE 2048 all_gather_test -p 8 {SIZES}",
+        ),
+        (
+            ("openmpi",),
+            2,
+            8,
+            {},
+            f"-x COMMCHECK_MARK -x PATH -x HCCL_BUFFSIZE=2048 all_gather_test -p 8 {SIZES}",
+        ),
+        (
+            ("srun",),
+            2,
+            8,
+            {"commcheck_launch_args": ["--mpi=pmi2"]},
+            f"--ntasks-per-node=8 -w gpu-1,gpu-2 --time=3 --export=ALL --mpi=pmi2 "
+            f"all_gather_test -p 8 {SIZES}",
+        ),
+    ],
+    ids=["hydra", "a3-own-network", "inside-a-host", "openmpi", "slurm"],
+)
+def test_hccl_test(
+    launchers: tuple[str, ...], hosts: int, npus: int, variables: dict[str, object], says: str
+) -> None:
+    programs = {"mpirun": "mpirun", "all_gather_test": "all_gather_test"}
+    names = [f"gpu-{number}" for number in range(1, hosts + 1)]
+    members = [
+        member(name, *launchers, gpus=npus, platform="ascend", programs=programs, **variables)  # type: ignore[arg-type] # variables
+        for name in names
+    ]
+    assert launched(Run(tuple(names)), *members).endswith(says)
+
+
 @pytest.mark.parametrize(
     ("other", "why"),
     [
@@ -183,6 +248,25 @@ def test_write_bw_has_a_port_for_each_rail() -> None:
     assert all(request.command.argv[-1] == "192.0.2.2" for request in client.requests)
     (one,) = write_job().launch(Run(("gpu-1", "gpu-2"), 2), both, WriteLimits())[1].requests
     assert "mlx5_2" in one.command.argv
+
+
+def test_write_bw_keeps_off_ports_that_somebody_listens_on() -> None:
+    listens = (
+        "   4: 0100007F:4855 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n"  # 18517
+    )
+    both = {
+        "gpu-1": member("gpu-1"),
+        "gpu-2": replace(member("gpu-2"), told=(Output(listens),)),
+    }
+    client, server = write_job().launch(Run(("gpu-1", "gpu-2")), both, WriteLimits())
+    for part in (client, server):
+        words = [" ".join(request.command.argv) for request in part.requests]
+        assert [each.partition(" -p ")[2][:5] for each in words] == [
+            "18579",
+            "18580",
+            "18581",
+            "18582",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -258,6 +342,12 @@ def test_an_idle_host_is_free() -> None:
         ({"flock": ("", 75)}, "busy", "another commcheck"),
         ({"flock": ("", 74)}, "check", "no /etc/machine-id"),
         ({"flock": ("", 127)}, "check", "cannot be locked"),
+        ({"squeue": ("4711 mallory\n", 0)}, "busy", "Slurm runs job 4711 of mallory"),
+        (
+            {"xmit": ("0 mlx5_0/1 400 0 0\n1 mlx5_0/1 400 0 500000000\n", 0)},
+            "busy",
+            "mlx5_0/1 receives 16.0 Gb/s of 400",
+        ),
     ],
 )
 def test_what_is_not_proven_idle_is_left_alone(
@@ -274,29 +364,17 @@ def test_an_answer_that_is_not_there_is_no_idle_host() -> None:
         assert ready.why_not("before x", NONE, left, bytes.decode) is not None
 
 
-NPUS = """
-| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
-+===========================+===============+====================================================+
-| 0       0                 | 1203345       | python3                  | 41231                   |
-+===========================+===============+====================================================+
-| No running processes found in NPU 1                                                            |
-"""
-
-
-def test_npus() -> None:
-    busy = ready.npus_busy(NPUS)
-    assert busy is not None
-    assert busy.kind is Kind.BUSY
-    assert "python3 (pid 1203345, NPU 0, 41231 MB)" in busy.reason
-    lines = NPUS.splitlines()
-    assert ready.npus_busy("\n".join([*lines[:3], *lines[5:]])) is None
-    nothing = ready.npus_busy("npu-smi 23.0\n")
-    assert nothing is not None
-    assert nothing.status is Status.ERROR
-
-
 def test_scripts_take_values_as_arguments_only() -> None:
-    for script in (scripts.LOCK, scripts.APPS, scripts.FIND, scripts.SWEEP, scripts.HOLD):
+    for script in (
+        scripts.LOCK,
+        scripts.APPS,
+        scripts.NPUS,
+        scripts.NICS,
+        scripts.SLURM,
+        scripts.FIND,
+        scripts.SWEEP,
+        scripts.HOLD,
+    ):
         assert "{" not in script.replace("${", "").replace("{ ", "")
     for request in ready.before("before x", NONE, "/opt/x", ("a",)):
         assert isinstance(request, Request)

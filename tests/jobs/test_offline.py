@@ -52,6 +52,15 @@ def test_rails_are_read_from_nccls_lines() -> None:
     assert analyse_sweeps(files("02"), Told(nic_gbits=400)).results[0].status is Status.SKIP
 
 
+def test_what_is_too_little_for_one_nic_fails_without_the_number_of_rails() -> None:
+    analysis = analyse_sweeps(files("05"), Told(nic_gbits=400))
+    assert analysis.results[0].findings[0].verdict.status is Status.FAIL
+    assert any("held against one NIC a host" in note for note in analysis.notes)
+    # 71 GB/s at its best: there is more than one NIC, and so one says nothing.
+    verdict = analyse_sweeps(files("06"), Told(nic_gbits=400)).results[0].findings[0].verdict
+    assert "of 50 GB/s" not in verdict.reason
+
+
 def test_hccl_without_ranks_shows_no_busbw() -> None:
     analysis = analyse_sweeps(files("30"))
     verdict = analysis.results[0].worst.verdict

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from commcheck.errors import CommcheckError, UsageError
+from commcheck.jobs.job import Answered, Ran
+from commcheck.jobs.locate import Run
+from commcheck.jobs.step.job import step_job
+from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.own import Wanted, analyse_own
+from commcheck.model import Status
 from commcheck.trace.rungs import Known
+from tests.jobs.steps import member, output
 from tests.trace.expected import made
 
 WANTED = Wanted(steps=2, skip=3, limit_s=20.0, go_on=False)
@@ -112,3 +118,36 @@ def test_what_goes_wrong_in_the_hook_stops_no_training(training: Path, tmp_path:
     with pytest.raises(CommcheckError, match="left no trace: AttributeError"):
         step(sys.executable, str(training), "6")
     assert (tmp_path / "trained").exists()
+
+
+def on_host(*command: str) -> Ran:
+    """A run of the site's own command on a host, by the script that is carried there."""
+    run, limits = Run(("gpu-01",)), StepLimits(steps=2, skip=3, run_limit_s=40.0)
+    one = member(commcheck_train_command=list(command), commcheck_train_python=sys.executable)
+    (part,) = step_job().launch(run, {one.name: one}, limits)
+    ran = subprocess.run(
+        part.requests[0].command.argv, capture_output=True, text=True, check=False, timeout=60
+    )
+    answered = Answered(outputs=(output(ran.stdout, ran.stderr, ran.returncode),))
+    return step_job().read(run, {one.name: one}, limits, answered)
+
+
+def test_on_a_host_too_the_command_is_profiled_and_ended(
+    training: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (verdict,) = on_host(sys.executable, str(training), "6", "wait").verdicts
+    assert verdict.reason.startswith("step of the site's own training of 1 ranks on cpu (none): ")
+    assert verdict.measured["parameters"] == 0
+    assert list((tmp_path / "tmp").iterdir()) == []
+    told = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert f"{training} 6" not in told.stdout
+
+
+def test_what_a_host_s_command_lacks_is_told(training: Path) -> None:
+    (verdict,) = on_host(sys.executable, str(training), "4").verdicts
+    assert (verdict.status, verdict.error) == (Status.ERROR, "LaunchFailed")
+    assert "ended before 2 steps were profiled" in verdict.reason
+    (verdict,) = on_host("no-such-command").verdicts
+    assert "no-such-command cannot be started" in verdict.reason

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from commcheck.errors import ParseError, Unjudgeable
 from commcheck.jobs.job import Answered, Member, Ran
 from commcheck.jobs.locate import Run
-from commcheck.jobs.step.job import StepLimits, step_job
+from commcheck.jobs.step.job import fleet_job, step_job
+from commcheck.jobs.step.limits import FleetLimits, StepLimits
 from commcheck.jobs.step.reading import facts_of, parse, without_traces
 from commcheck.model import Kind, Status
 from commcheck.trace.causes import NOT_OVERLAPPED, STRAGGLER
@@ -95,6 +96,82 @@ def test_what_cannot_be_started_is_told(one: Member, limits: StepLimits, why: st
         words(one, limits)
 
 
+def test_the_sites_own_training_is_started_where_the_inventory_names_it() -> None:
+    one = member(
+        commcheck_train_command=["torchrun", "--nproc-per-node", "8", "train.py"],
+        commcheck_train_folder="/srv/run",
+    )
+    options = json.loads(words(one)[-1])
+    assert options["command"] == ["torchrun", "--nproc-per-node", "8", "train.py"]
+    assert (options["folder"], options["skip"]) == ("/srv/run", 10)
+    (part,) = JOB.launch(RUN, {one.name: one}, LIMITS)
+    assert str(part.requests[0].command).endswith(
+        "train_step.py torchrun --nproc-per-node 8 train.py 5"
+    )
+    with pytest.raises(ValueError, match="wanted plain words"):
+        words(member(commcheck_train_command=["sh", "-c", "rm; reboot"]))
+
+
+# --- over several hosts -------------------------------------------------------------------------
+
+FLEET = fleet_job()
+BOTH = Run(("gpu-01", "gpu-02"))
+TWO = {
+    name: member(name=name, commcheck_mpi_interface="bond0", commcheck_job_env={"A": "1"})
+    for name in BOTH.hosts
+}
+
+
+def test_all_hosts_are_one_training_and_meet_at_the_first() -> None:
+    assert FLEET.steps(tuple(TWO.values()), FleetLimits())([]) == (BOTH,)
+    parts = FLEET.launch(BOTH, TWO, FleetLimits(port=29999))
+    assert [part.host for part in parts] == ["gpu-01", "gpu-02"]
+    options = [json.loads(part.requests[0].command.argv[-1]) for part in parts]
+    assert [each["place"] for each in options] == [
+        {"nodes": 2, "node": node, "master": "gpu-01", "port": 29999} for node in (0, 1)
+    ]
+    wanted = {f"{name}_SOCKET_IFNAME": "bond0" for name in ("NCCL", "GLOO", "HCCL")}
+    assert options[0]["env"] == {**wanted, "A": "1"}
+    alone = json.loads(words(TWO["gpu-01"])[-1])
+    assert alone["place"] == {"nodes": 1, "node": 0, "master": "127.0.0.1", "port": 0}
+    assert alone["env"] == {"A": "1"}
+
+
+def test_hosts_of_different_sizes_are_no_one_training() -> None:
+    uneven = {**TWO, "gpu-02": member(gpus=4, name="gpu-02")}
+    with pytest.raises(Unjudgeable, match=r"not all as many accelerators: \[4, 8\]"):
+        FLEET.launch(BOTH, uneven, FleetLimits())
+
+
+def of_both(problem: str = "", **said: str) -> Ran:
+    outputs = {name.replace("_", "-"): (output(text),) for name, text in said.items()}
+    answered = Answered(outputs.get("gpu-01", ()), problem, by_host=outputs)
+    return FLEET.read(BOTH, TWO, FleetLimits(), answered)
+
+
+def test_a_late_rank_is_its_hosts(tmp_path: Path) -> None:
+    late, _ = made(tmp_path, **{**SMALL, "ranks": 4, "straggler": 2, "straggler_factor": 3.0})
+    head = printed(late[:2], {**RAN, "ranks": 4})
+    ran = of_both(gpu_01=head, gpu_02=printed(late[2:], first=2))
+    assert ran.verdicts[0].cause is STRAGGLER
+    assert ran.verdicts[0].hosts == ("gpu-02",)
+    assert ran.verdicts[0].reason.startswith("DDP step of 4 ranks on NVIDIA H100")
+
+
+def test_the_host_that_lacks_something_is_named_and_not_those_that_waited(tmp_path: Path) -> None:
+    lacks = 'problem {"missing": "torch", "python": "/usr/bin/python3"}\n'
+    ran = of_both("the run on gpu-01 and gpu-02 was lost", gpu_02=lacks)
+    assert ran.verdicts[0].kind is Kind.UNDECIDABLE
+    assert "nothing to train with on gpu-02" in ran.verdicts[0].reason
+    ran = of_both("the run on gpu-01 and gpu-02 was lost: ssh")
+    assert ran.verdicts[0].error == "LaunchFailed"
+    some, _ = made(tmp_path, **SMALL)
+    ran = of_both(gpu_01=printed(some, {**RAN, "ranks": 4}), gpu_02="")
+    assert ran.verdicts[0].error == "LaunchFailed"
+    ran = of_both(gpu_01=printed(some[:1], {**RAN, "ranks": 3}), gpu_02=printed(some[1:], first=1))
+    assert ran.verdicts[0].error == "TraceMissing"
+
+
 # --- the script on its own ----------------------------------------------------------------------
 
 
@@ -149,7 +226,7 @@ def test_traces_come_back_whole_within_their_cap(tmp_path: Path) -> None:
     said, wrong = child.communicate(timeout=30)
     assert wrong == ""
     assert left(tmp_path) == []
-    told = parse(output(said.replace("step {}", f"step {json.dumps(RAN)}\n")))
+    told = parse(output(said.replace("step {}", f"step {json.dumps({**RAN, 'ranks': 2})}\n")))
     assert told.traces == {0: bytes(range(256)) * 40}
     assert told.left_out == {1: 20000}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commcheck.jobs import causes, sweep
+from commcheck.jobs import causes, causes_places, sweep
 from commcheck.jobs.bound import Fabric, expectation
 from commcheck.jobs.fit import shape
 from commcheck.jobs.proof import Asked
@@ -332,7 +332,7 @@ def test_no_rows_have_no_shape() -> None:
 
 
 def test_every_signature_is_declared_and_has_remedies_in_two_languages() -> None:
-    known = (*causes.SIGNATURES, *causes.RDMA, *causes.PLACES)
+    known = (*causes.SIGNATURES, *causes.RDMA, *causes_places.PLACES)
     assert len({cause.slug for cause in known}) == len(known)
     for cause in known:
         assert cause.remedies

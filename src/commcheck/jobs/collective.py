@@ -6,7 +6,7 @@ for proof that it is the run asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
@@ -20,8 +20,10 @@ from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Search
 from commcheck.jobs.launchers import Program, alone, command
 from commcheck.jobs.locate import ALL_RAILS, Outcome, Run
 from commcheck.jobs.pairing import Plan, PlanName, Preview, Round, next_round, preview
+from commcheck.jobs.pods import hostname_of, is_mpijob
 from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, MIB, Sweep
+from commcheck.kube.mpijob import on_hosts
 from commcheck.model import Kind, Status, Verdict
 
 Shape = Literal["node", "pairs", "rails", "fleet"]
@@ -55,13 +57,17 @@ class NodeLimits(Limits):
                          "(public nccl-tests tables)")  # fmt: skip
 
 
+_NO_ENV: Final[Mapping[str, str]] = {}
 _PLANS: Final = ("pairs", "circle", "bisect")
 _MPI_HOSTS: Final = 4
 """Above so many hosts NCCL's own lines would be megabytes: only warnings are asked for."""
 
 
-def collective_job(shape: Shape) -> Job:
-    """The job of one shape. ``pairs`` takes its plan from the limits."""
+def collective_job(shape: Shape, env: Mapping[str, str] = _NO_ENV) -> Job:
+    """The job of one shape. ``pairs`` takes its plan from the limits.
+
+    ``env``: variables of its runs that count for more than those it sets by itself.
+    """
     return Job(
         tool="nccl-tests or hccl_test",
         least=1 if shape == "node" else 2,
@@ -69,7 +75,7 @@ def collective_job(shape: Shape) -> Job:
         steps=lambda members, limits: _steps(shape, members, limits),
         preview=lambda hosts, limits: _preview(shape, hosts, limits),
         run_s=lambda _hosts, limits: _about_s(limits),
-        launch=lambda run, members, limits: _launch(shape, run, members, limits),
+        launch=lambda run, members, limits: _launch(run, members, limits, env),
         read=lambda run, members, limits, answered: _read(shape, run, members, limits, answered),
         together=lambda found, _limits: together(shape, found),
     )
@@ -138,7 +144,7 @@ def _preview(shape: Shape, hosts: Sequence[str], limits: Limits) -> Preview | No
 # --- launching ----------------------------------------------------------------------------------
 
 
-def _launch(shape: Shape, run: Run, members: Members, limits: Limits) -> tuple[Part, ...]:
+def _launch(run: Run, members: Members, limits: Limits, env: Mapping[str, str]) -> tuple[Part, ...]:
     mine = [members[host] for host in run.hosts]
     first = mine[0]
     head = members.get(first.site.head.value or first.name)
@@ -152,11 +158,15 @@ def _launch(shape: Shape, run: Run, members: Members, limits: Limits) -> tuple[P
         raise Unjudgeable(f"hosts of different platforms cannot run together: {sorted(platforms)}")
     per_host = _per_host(mine)
     ascend = "ascend" in platforms
-    single = len(mine) == 1 and not ascend
+    as_job = is_mpijob(first)
+    single = len(mine) == 1 and not ascend and not as_job
     program = Program(
-        argv=(_path(mine, limits), *_arguments(run, limits, per_host if single else 1, ascend)),
+        argv=(
+            _in_image(first, limits) if as_job else _path(mine, limits),
+            *_arguments(run, limits, per_host if single or ascend else 1, ascend),
+        ),
         per_host=per_host,
-        env={**_environment(run, mine, limits), **dict(first.site.env.value)},
+        env={**_environment(run, mine, limits), **env, **dict(first.site.env.value)},
         limit_s=limits.run_limit_s,
     )
     words = alone(program) if single else command(program, head, mine)
@@ -189,11 +199,20 @@ def _path(members: Sequence[Member], limits: Limits) -> str:
     return next(found[name] for name in wanted if name in found)
 
 
+def _in_image(first: Member, limits: Limits) -> str:
+    """The program's path in the image of an MPIJob."""
+    if first.machine.platform == "ascend":
+        raise Unjudgeable("commcheck_launcher is mpijob, which is for GPUs only; use mpirun")
+    name = _programs(first.machine.platform, limits)[0]
+    folder = first.site.programs.value
+    return f"{folder}/{name}" if folder else name
+
+
 def _arguments(run: Run, limits: Limits, gpus: int, ascend: bool) -> tuple[str, ...]:
     sizes = ("-b", f"{limits.min_mib}M", "-e", f"{limits.max_mib}M", "-f", "2")
     common = (*sizes, "-w", "5", "-n", str(limits.iterations), "-c", "1")
     if ascend:
-        return common
+        return ("-p", str(gpus), *common)
     # The mean over groups would hide one slow rail of eight.
     slowest = ("-a", "3") if run.rail == ALL_RAILS else ()
     return (*common, "-g", str(gpus), *slowest)
@@ -243,7 +262,9 @@ def _judged(
         reason = f"the run on {run} printed no table: {output.complaint}"
         return (error("LaunchFailed", reason),), None
     first = mine[0]
-    rails = len(first.machine.rails)
+    # Each NPU has a port of its own.
+    ascend = first.machine.platform == "ascend"
+    rails = len(first.machine.accelerators if ascend else first.machine.rails)
     found = replace(found, slowest=run.rail == ALL_RAILS)
     per_host = len(first.machine.accelerators)
     nic_gbits: float | None = first.site.nic_gbits.value
@@ -289,7 +310,7 @@ def _timed_out(run: Run, mine: Sequence[Member], limits: Limits, answered: Answe
 
 
 def _sweep_of(output: Output, mine: Sequence[Member], limits: Limits) -> Sweep:
-    text = f"{output.stdout}\n{output.stderr}"
+    text = on_hosts(f"{output.stdout}\n{output.stderr}", hostname_of(mine))
     ranks = len(mine[0].machine.accelerators) * len(mine)
     if mine[0].machine.platform == "ascend" or hccl_test.looks_like(text):
         return hccl_test.parse(text, collective=limits.collective, nranks=ranks)[0]

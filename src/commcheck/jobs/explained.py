@@ -19,6 +19,9 @@ _LOSS: Final = (
     "roce-packets-lost",
     "roce-timeouts",
     "roce-corruption",
+    "nic-symbol-errors",
+    "nic-link-flaps",
+    "rx-discards",
 )
 _SLOW_RAIL: Final = (
     "pcie-lanes-lost",

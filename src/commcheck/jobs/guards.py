@@ -14,6 +14,7 @@ from typing import Any, Final
 from commcheck import subjects
 from commcheck.collect.base import SUBJECTS, Frame, Request, State, Visitor
 from commcheck.collect.errand import errand
+from commcheck.command import Command
 from commcheck.errors import HostError, Unjudgeable
 from commcheck.jobs import ready
 from commcheck.jobs.job import Job, Member
@@ -94,11 +95,19 @@ def guards_of(
         def asked(machine: Machine) -> tuple[Request, ...]:
             folder = office.site_of(host, machine.platform).programs.value or ""
             programs = job.programs(machine.platform, limits)
-            return ready.before(f"before {name}", machine, folder, programs)
+            return ready.before(f"before {name}", machine, folder, programs, asked_by(job, machine))
 
         return asked
 
     return {host.name: _guard(host, asked_of(host), office) for host in hosts}
+
+
+def asked_by(job: Job, machine: Machine) -> tuple[Command, ...]:
+    """The job's own questions to a machine; none where it lacks what they ask about."""
+    try:
+        return tuple(command.on(machine) for command in job.asks)
+    except Unjudgeable:
+        return ()
 
 
 def head_guards(
@@ -158,7 +167,7 @@ def close_all(guards: Mapping[str, Guard]) -> None:
 
 
 def members_of(
-    name: str, guards: Mapping[str, Guard], office: Office, *, must_be_free: bool = True
+    name: str, job: Job, guards: Mapping[str, Guard], office: Office, *, must_be_free: bool = True
 ) -> tuple[dict[str, Member], dict[str, Verdict]]:
     """The hosts that are ready, in order, and why the others take no part."""
     members: dict[str, Member] = {}
@@ -182,6 +191,7 @@ def members_of(
             address=site.address.value or office.address_of(guard.host),
             launchers=has.launchers,
             programs=has.programs,
+            told=ready.told(at, asked_by(job, machine), guard.frames, decode),
         )
     return members, out
 

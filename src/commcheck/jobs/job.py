@@ -12,7 +12,7 @@ from typing import Any
 
 from commcheck.check import Launches
 from commcheck.collect.base import Request
-from commcheck.command import Output
+from commcheck.command import Command, Output
 from commcheck.counters import Growth
 from commcheck.jobs.locate import Located, Outcome, Run
 from commcheck.jobs.pairing import Preview, Round
@@ -25,7 +25,8 @@ class Member:
     """A host that is ready to take part. ``address``: by which the others reach it.
 
     ``launchers``: what there is to launch with ("openmpi", "openmpi5", "mpich", "srun").
-    ``programs``: paths of the benchmarks found there, by name.
+    ``programs``: paths of the benchmarks found there, by name. ``told``: what it answered to the
+    job's ``asks``, in their order.
     """
 
     host: Host
@@ -34,6 +35,7 @@ class Member:
     address: str
     launchers: frozenset[str] = frozenset()
     programs: Mapping[str, str] = field(default_factory=dict)
+    told: tuple[Output, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,12 +64,14 @@ class Part:
 class Answered:
     """What a launch brought: outputs of the part that reports, in the order of its requests.
 
-    ``problem`` says why there are none; ``timed_out``: commcheck's own limit ended it.
+    ``problem`` says why there are none; ``timed_out``: commcheck's own limit ended it. ``by_host``:
+    where all parts report, those of every host that did.
     """
 
     outputs: tuple[Output, ...] = ()
     problem: str = ""
     timed_out: bool = False
+    by_host: Mapping[str, tuple[Output, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +118,8 @@ class Job(Launches[Search]):
     ``least``: hosts that one run needs. ``programs``: names of benchmarks, by platform.
     ``launch``: the parts of a run, the one that reports first; raises ``Unjudgeable`` where a
     host cannot take part. ``together``: the verdicts on the batch as a whole. ``shown``: what of
-    an output a report shows.
+    an output a report shows. ``all_report``: every part has its own to say, and ends the others
+    only where it goes wrong. ``asks``: of each host, before anything is launched.
     """
 
     tool: str
@@ -127,3 +132,5 @@ class Job(Launches[Search]):
     read: Callable[[Run, Members, Any, Answered], Ran]
     together: Callable[[Search, Any], tuple[Verdict, ...]]
     shown: Callable[[str], str] = str
+    all_report: bool = False
+    asks: tuple[Command, ...] = ()

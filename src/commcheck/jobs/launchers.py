@@ -1,4 +1,4 @@
-"""Command lines that start one program on many hosts: Open MPI, MPICH's hydra, Slurm. Pure.
+"""Command lines that start one program on many hosts: Open MPI, MPICH, Slurm, MPIJobs. Pure.
 
 commcheck starts the launcher over SSH on one of the hosts, in the session ``<run>.job-<n>``; every
 process it starts gets that mark into its environment, so that it can be found and ended.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from commcheck.errors import CommandMissing, Unjudgeable
+from commcheck.jobs import pods
 from commcheck.jobs.job import Member
 
 MARK: Final = "COMMCHECK_MARK"
@@ -41,6 +42,8 @@ def command(program: Program, head: Member, members: Sequence[Member]) -> tuple[
 
     Raises ``Unjudgeable`` where the head has nothing to launch with.
     """
+    if pods.is_mpijob(members[0]):
+        return pods.command(program, head, members)
     kind = _kind(head, members[0])
     mpirun = head.programs.get("mpirun", "mpirun")
     if kind in _OPENMPI:
@@ -57,12 +60,14 @@ def alone(program: Program) -> tuple[str, ...]:
 
 def _kind(head: Member, first: Member) -> str:
     wanted = first.site.launcher.value
-    mpi = sorted(head.launchers & {"openmpi", "openmpi5", "mpich"})
-    if wanted in ("auto", "mpirun") and mpi:
+    # hydra has no way to a pod but ssh.
+    usable = _OPENMPI.keys() if wanted == "kubectl" else {*_OPENMPI, "mpich"}
+    mpi = sorted(head.launchers & usable)
+    if wanted in ("auto", "mpirun", "kubectl") and mpi:
         return mpi[0]
     if wanted in ("auto", "srun") and "srun" in head.launchers:
         return "srun"
-    missing = "mpirun or srun" if wanted == "auto" else wanted
+    missing = {"auto": "mpirun or srun", "kubectl": "mpirun of Open MPI"}.get(wanted, wanted)
     raise CommandMissing(
         f"{head.name} has no {missing} to launch with",
         "install Open MPI, or add its folder to commcheck_path; without MPI between hosts only "
@@ -81,13 +86,18 @@ def _openmpi(
 ) -> tuple[str, ...]:
     """Source: mpirun(1) of Open MPI 4.1 and 5.0, prterun(1)."""
     mca = "--mca" if kind == "openmpi" else "--prtemca"
-    agent = "plm_rsh_args" if kind == "openmpi" else "plm_ssh_args"
+    plm = "plm_rsh" if kind == "openmpi" else "plm_ssh"
+    agent = pods.exec_agent(head, members)
     each = program.per_host
     words = ["--allow-run-as-root"] if head.machine.uid == 0 else []
     words += ["-H", ",".join(f"{member.address}:{each}" for member in members)]
     words += ["-np", str(each * len(members)), "--map-by", f"ppr:{each}:node"]
     words += ["--bind-to", "none", "--timeout", f"{max(30.0, program.limit_s - _END_S):.0f}"]
-    words += [mca, agent, " ".join(_ssh_words(members))]
+    if agent:
+        # Each pod is reached from the head, which alone has the right to.
+        words += [mca, f"{plm}_agent", agent, mca, f"{plm}_no_tree_spawn", "1"]
+    else:
+        words += [mca, f"{plm}_args", " ".join(_ssh_words(members))]
     words += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self,vader"]
     if kind == "openmpi5":
         words[-1] = "tcp,self,sm"

@@ -35,7 +35,7 @@ def parse(text: str) -> tuple[Sweep, ...]:
     try:
         document = json.loads(text)
         whole = True
-    except ValueError:
+    except (ValueError, RecursionError):
         document, whole = _salvage(text), False
     try:
         return (_sweep(document, whole=whole),)
@@ -50,7 +50,7 @@ def _salvage(text: str) -> dict[str, Any]:
         raise ParseError(_TOOL, text, "a head, and a list of results")
     try:
         document = json.loads(text[: found.start()].rstrip().rstrip(",") + "}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ParseError(_TOOL, text, "a head before its results") from error
     decoder = json.JSONDecoder()
     results, at = [], found.end()
@@ -61,7 +61,7 @@ def _salvage(text: str) -> dict[str, Any]:
             break
         try:
             result, at = decoder.raw_decode(text, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         results.append(result)
     return {**document, "results": results}

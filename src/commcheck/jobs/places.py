@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
-from commcheck.jobs import causes
+from commcheck.jobs import causes_places
 from commcheck.jobs.locate import Culprit, Located, Outcome
 from commcheck.jobs.matrix import matrix
 from commcheck.model import Cause, Verdict
 
 _CAUSES: Final[Mapping[str, Cause]] = {
-    "host": causes.BAD_HOST,
-    "rail": causes.BAD_RAIL,
-    "plane": causes.BAD_PLANE,
-    "path": causes.BAD_PATH,
-    "leaf": causes.BAD_LEAF,
-    "fabric": causes.FLEET,
-    "parallel": causes.PARALLEL_ONLY,
+    "host": causes_places.BAD_HOST,
+    "rail": causes_places.BAD_RAIL,
+    "plane": causes_places.BAD_PLANE,
+    "path": causes_places.BAD_PATH,
+    "leaf": causes_places.BAD_LEAF,
+    "fabric": causes_places.FLEET,
+    "parallel": causes_places.PARALLEL_ONLY,
 }
 
 

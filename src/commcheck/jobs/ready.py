@@ -17,7 +17,16 @@ from commcheck.counters import Counters
 from commcheck.errors import Unjudgeable
 from commcheck.formats.rdma_counters import HW_COUNTERS
 from commcheck.jobs import scripts
-from commcheck.model import Kind, Machine, Status, Verdict
+from commcheck.jobs.idle import (
+    apps_busy,
+    busy,
+    load_busy,
+    nics_busy,
+    npus_busy,
+    slurm_busy,
+    unknown,
+)
+from commcheck.model import Kind, Machine, Verdict
 from commcheck.readings import Decode, output_of
 
 HOLD_S: Final = 4 * 3600.0
@@ -38,12 +47,6 @@ USUAL: Final = (
     "/opt/hpcx/ompi/bin",
 )
 """Where benchmarks and launchers usually are when they are not on PATH."""
-
-_MEMORY_MIB: Final = 1500.0
-_LOAD_PERCENT: Final = 5.0
-"""An idle GPU holds a few hundred MiB for the driver. Source: nvidia-smi of idle H100 and A100."""
-
-_NPU_MEMORY_MB: Final = 1500.0
 
 LOSS: Final = (
     "out_of_sequence",
@@ -69,15 +72,19 @@ def _sh(script: str, *words: str, limit_s: float = 15.0) -> Command:
     return Command(("sh", "-c", script, "sh", *words), timeout_s=limit_s)
 
 
-def before(at: str, machine: Machine, folder: str, names: Iterable[str]) -> tuple[Request, ...]:
+def before(
+    at: str, machine: Machine, folder: str, names: Iterable[str], asks: Iterable[Command] = ()
+) -> tuple[Request, ...]:
     """What is asked of a host before anything is launched on it; the last one waits.
 
     ``folder``: where the inventory says that the benchmarks are, or "". ``names``: of programs.
+    ``asks``: what else the job wants to know.
     """
     commands = [
         _sh(scripts.LOCK, "/etc/machine-id", f"{HOLD_S:.0f}"),
         *_idle(machine),
         *_to_launch(folder, names),
+        *asks,
         *_counters(machine),
         _HOLD,
     ]
@@ -93,7 +100,7 @@ def _to_launch(folder: str, names: Iterable[str]) -> tuple[Command, ...]:
     return (
         Command(("mpirun", "--version")),
         Command(("srun", "--version")),
-        _sh(scripts.FIND, folder, ":".join(USUAL), "mpirun", "srun", *names),
+        _sh(scripts.FIND, folder, ":".join(USUAL), "mpirun", "srun", "kubectl", *names),
     )
 
 
@@ -102,7 +109,8 @@ _HOLD: Final = _sh(scripts.HOLD, f"{HOLD_S:.0f}", limit_s=HOLD_S)
 
 def after(at: str, machine: Machine) -> tuple[Request, ...]:
     """What is asked once nothing runs any more: counters again, and what was left behind."""
-    commands = (_sh(scripts.SWEEP, limit_s=30.0), *_counters(machine))
+    load = () if machine.platform == "ascend" else (_LOAD,)
+    commands = (_sh(scripts.SWEEP, limit_s=30.0), *_counters(machine), *load)
     return tuple(Request(command, at) for command in commands)
 
 
@@ -115,11 +123,14 @@ _LOAD: Final = Command(
     ),
     timeout_s=15.0,
 )
-_NPUS: Final = Command(("npu-smi", "info"), timeout_s=30.0)
+_NPUS: Final = _sh(scripts.NPUS, "/proc/", limit_s=30.0)
+_NICS: Final = _sh(scripts.NICS, "/sys/class/infiniband")
+_SLURM: Final = _sh(scripts.SLURM)
 
 
 def _idle(machine: Machine) -> tuple[Command, ...]:
-    return (_NPUS,) if machine.platform == "ascend" else (_APPS, _LOAD)
+    accelerators = (_NPUS,) if machine.platform == "ascend" else (_APPS, _LOAD)
+    return (*accelerators, _NICS, _SLURM)
 
 
 def _counters(machine: Machine) -> Iterable[Command]:
@@ -160,6 +171,17 @@ def found(at: str, frames: Mapping[str, Frame], decode: Decode) -> Found:
     return Found(frozenset(launchers - {""}), programs)
 
 
+def told(
+    at: str, asks: Iterable[Command], frames: Mapping[str, Frame], decode: Decode
+) -> tuple[Output, ...]:
+    """What was answered to a job's own questions; one that was not, failed."""
+    keys = [Request(command, at).key for command in asks]
+    return tuple(
+        output_of(frames[key], decode) if key in frames else Output("", "not recorded", 1)
+        for key in keys
+    )
+
+
 def why_not(
     at: str, machine: Machine, frames: Mapping[str, Frame], decode: Decode
 ) -> Verdict | None:
@@ -177,8 +199,11 @@ def _outputs(at: str, frames: Mapping[str, Frame], decode: Decode) -> _Outputs:
 
 
 def mpi_kind(text: str) -> str:
-    """Which MPI ``mpirun --version`` belongs to; "" where it does not say."""
-    match = re.search(r"\(Open MPI\) (\d+)|\(PRRTE\)|Open MPI v?(\d+)", text)
+    """Which MPI ``mpirun --version`` belongs to; "" where it does not say.
+
+    Open MPI 4 calls itself OpenRTE where it is started by another name than mpirun.
+    """
+    match = re.search(r"\((?:Open MPI|OpenRTE)\) (\d+)|\(PRRTE\)|Open MPI v?(\d+)", text)
     if match:
         major = int(match[1] or match[2] or 5)
         return "openmpi5" if major >= 5 else "openmpi"
@@ -200,7 +225,7 @@ def _script(outputs: _Outputs, script: str) -> tuple[Output, State] | None:
 def _lock(outputs: _Outputs) -> Verdict | None:
     answer = _script(outputs, scripts.LOCK)
     if answer is None:
-        return _error("CommandNotRun", "not recorded: the host was not asked whether it is free")
+        return unknown("CommandNotRun", "not recorded: the host was not asked whether it is free")
     output, _ = answer
     if output.rc == 0:
         return None
@@ -209,100 +234,39 @@ def _lock(outputs: _Outputs) -> Verdict | None:
         by = f"commcheck run {runs}" if runs else "another commcheck, of another user perhaps"
         return busy(f"{by} holds the host's lock (flock on /etc/machine-id)")
     what = "has no /etc/machine-id" if output.rc == 74 else "cannot be locked"
-    return _error("CommandFailed", f"the host {what}: {output.complaint}; nothing was launched")
+    return unknown("CommandFailed", f"the host {what}: {output.complaint}; nothing was launched")
 
 
 def _busy(machine: Machine, outputs: _Outputs) -> Verdict | None:
     if machine.platform == "ascend":
-        answer = outputs.get(str(_NPUS))
+        answer = _script(outputs, scripts.NPUS)
         if answer is None or answer[0].rc != 0:
             return _not_known("npu-smi info", answer)
-        return npus_busy(answer[0].text)
+        return npus_busy(answer[0].text) or _others_busy(outputs)
     apps, load = _script(outputs, scripts.APPS), outputs.get(str(_LOAD))
     if apps is None or apps[0].rc != 0:
         return _not_known("nvidia-smi --query-compute-apps", apps)
     if load is None or load[0].rc != 0:
         return _not_known("nvidia-smi --query-gpu", load)
-    return apps_busy(apps[0].text) or load_busy(load[0].text)
+    return apps_busy(apps[0].text) or load_busy(load[0].text) or _others_busy(outputs)
+
+
+def _others_busy(outputs: _Outputs) -> Verdict | None:
+    """What speaks against a launch besides the accelerators. Without an answer, nothing does."""
+    for script, busy_by in ((scripts.NICS, nics_busy), (scripts.SLURM, slurm_busy)):
+        answer = _script(outputs, script)
+        found = busy_by(answer[0].text) if answer is not None and answer[0].rc == 0 else None
+        if found is not None:
+            return found
+    return None
 
 
 def _not_known(what: str, answer: tuple[Output, State] | None) -> Verdict:
     said = answer[0].complaint if answer else "it was not run"
-    return _error(
+    return unknown(
         "NotProvenIdle",
         f"{what} does not say whether the accelerators are idle: {said}; nothing was launched",
     )
-
-
-def apps_busy(text: str) -> Verdict | None:
-    """Compute processes: ``owner, pid, MiB, name`` a line."""
-    told = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",", 3)]
-        if len(cells) == 4:
-            owner, pid, memory, name = cells
-            holds = f", {memory} MiB" if memory.isdigit() else ""
-            told.append(f"{name or '-'} (pid {pid} of {owner}{holds})")
-    if not told:
-        return None
-    more = f" and {len(told) - 2} more" if len(told) > 2 else ""
-    return busy(f"a job runs on its GPUs: {', '.join(told[:2])}{more}")
-
-
-def load_busy(text: str) -> Verdict | None:
-    """GPUs in use by a process that is not listed: ``index, MiB, percent`` a line."""
-    rows = 0
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) != 3 or not cells[0].isdigit():
-            continue
-        rows += 1
-        memory, percent = (_number(cell) for cell in cells[1:])
-        if memory is not None and memory >= _MEMORY_MIB:
-            return busy(
-                f"GPU {cells[0]} holds {memory:,.0f} MiB and lists no process: one in another "
-                "container, perhaps"
-            )
-        if percent is not None and percent >= _LOAD_PERCENT:
-            return busy(f"GPU {cells[0]} is {percent:.0f} % busy and lists no process")
-    if rows:
-        return None
-    return _error("NotProvenIdle", "nvidia-smi lists no GPU to prove idle; nothing was launched")
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-_NPU_ROW: Final = re.compile(r"\|\s*(\d+)\s+(\d+)\s*\|\s*(\d+)\s*\|\s*(\S+)\s*\|\s*(\d+)\s*\|")
-_NPU_FREE: Final = re.compile(r"No running processes found in NPU (\d+)")
-
-
-def npus_busy(text: str) -> Verdict | None:
-    """The process table of ``npu-smi info``; it names no owner."""
-    _, mark, table = text.partition("Process id")
-    if not mark:
-        return _error("NotProvenIdle", "npu-smi info shows no process table; nothing was launched")
-    rows = [match for match in map(_NPU_ROW.match, table.splitlines()) if match]
-    if rows:
-        told = ", ".join(f"{row[4]} (pid {row[3]}, NPU {row[1]}, {row[5]} MB)" for row in rows[:2])
-        more = f" and {len(rows) - 2} more" if len(rows) > 2 else ""
-        return busy(f"a job runs on its NPUs: {told}{more}")
-    if _NPU_FREE.search(table):
-        return None
-    return _error("NotProvenIdle", "npu-smi info names no NPU as free; nothing was launched")
-
-
-def busy(reason: str) -> Verdict:
-    """Nothing is launched beside somebody's work."""
-    return Verdict(status=Status.SKIP, kind=Kind.BUSY, reason=f"busy: {reason}")
-
-
-def _error(name: str, reason: str) -> Verdict:
-    return Verdict(status=Status.ERROR, kind=Kind.CHECK, reason=reason, error=name)
 
 
 # --- counters -----------------------------------------------------------------------------------
@@ -324,6 +288,13 @@ def counters(at: str, machine: Machine, frames: Mapping[str, Frame], decode: Dec
                 {f"{rail.label}/{name}": read.values[name] for name in LOSS if name in read.values}
             )
     return Counters(values)
+
+
+def still_held(at: str, frames: Mapping[str, Frame], decode: Decode) -> str:
+    """Why the GPUs are not as idle as before, after the runs; "" where they are, or none says."""
+    answer = _outputs(at, frames, decode).get(str(_LOAD))
+    held = load_busy(answer[0].text) if answer is not None and answer[0].rc == 0 else None
+    return held.reason.removeprefix("busy: ") if held is not None and held.kind is Kind.BUSY else ""
 
 
 def left_behind(at: str, frames: Mapping[str, Frame], decode: Decode) -> tuple[int, Sequence[str]]:

@@ -86,11 +86,11 @@ class Runner:
             parts = self.job.launch(run, {**self.heads, **self.members}, self.limits)
         except Unjudgeable as error:
             reason = f"{error.reason}; {error.remedy}" if error.remedy else error.reason
-            return _Launch(run, (), reason)
+            return _Launch(run, (), problem=reason)
         named = tuple(
             Part(part.host, tuple(replace(each, at=at) for each in part.requests)) for part in parts
         )
-        launch = _Launch(run, named)
+        launch = _Launch(run, named, len(named) if self.job.all_report else 1)
         if self.office.stored is not None:
             launch.recall(at, self.office.stored)
         return launch
@@ -98,49 +98,71 @@ class Runner:
 
 @dataclass(slots=True)
 class _Launch:
-    """One launch on its way: parts, and the frames that came for them."""
+    """One launch on its way: parts, the first ``reporting`` of which report, and their frames."""
 
     run: Run
     parts: tuple[Part, ...]
+    reporting: int = 1
     problem: str = ""
-    frames: dict[str, Frame] = field(default_factory=dict)
+    frames: dict[tuple[str, str], Frame] = field(default_factory=dict)  # by host and key
     errors: list[HostError] = field(default_factory=list)
 
     @property
     def answered(self) -> bool:
-        """True where the part that reports has reported."""
-        return all(request.key in self.frames for request in self.parts[0].requests)
+        """True where all that report have reported."""
+        return all(len(self.brought(part)) == len(part.requests) for part in self.reports)
+
+    @property
+    def reports(self) -> tuple[Part, ...]:
+        """The parts whose answers count."""
+        return self.parts[: self.reporting]
+
+    def brought(self, part: Part) -> list[Frame]:
+        """What came for a part, in the order of its requests."""
+        keys = [(part.host, request.key) for request in part.requests]
+        return [self.frames[key] for key in keys if key in self.frames]
+
+    def went_wrong(self, part: Part) -> bool:
+        """True where a part that has ended did not do all it should."""
+        frames = self.brought(part)
+        return len(frames) < len(part.requests) or any(frame.rc != 0 for frame in frames)
 
     def evidence(self, shown: Callable[[str], str]) -> tuple[Evidence, ...]:
         """What a report shows of it."""
-        keys = [request.key for part in self.parts[:1] for request in part.requests]
         return tuple(
             evidence_of(frame, head_of(_shown(output_of(frame, decode), shown)))
-            for key in keys
-            if (frame := self.frames.get(key)) is not None
+            for part in self.reports
+            for frame in self.brought(part)
         )
 
     def recall(self, at: str, stored: Callable[[str], Iterable[Frame]]) -> None:
         """Take what the run had brought before it was cut off."""
-        for frame in stored(self.parts[0].host):
-            if frame.key.startswith(f"{at}: ") and frame.state in _ANSWERED:
-                self.frames[frame.key] = frame
+        for part in self.reports:
+            for frame in stored(part.host):
+                if frame.key.startswith(f"{at}: ") and frame.state in _ANSWERED:
+                    self.frames[part.host, frame.key] = frame
 
     def answer(self) -> Answered:
         """What the job reads."""
         if self.problem:
             return Answered(problem=self.problem)
-        frames = [self.frames.get(request.key) for request in self.parts[0].requests]
-        brought = [frame for frame in frames if frame is not None]
-        if any(frame.state is State.TIMED_OUT for frame in brought):
-            return Answered(
-                outputs=tuple(output_of(frame, decode) for frame in brought), timed_out=True
-            )
-        if len(brought) < len(frames) or any(frame.state is State.LOST for frame in brought):
+        brought = {part.host: self.brought(part) for part in self.reports}
+        whole = [
+            part.host
+            for part in self.reports
+            if len(brought[part.host]) == len(part.requests)
+            and all(frame.state in _ANSWERED for frame in brought[part.host])
+        ]
+        told = {host: tuple(output_of(each, decode) for each in brought[host]) for host in brought}
+        by_host = {host: told[host] for host in whole}
+        outputs = told[self.parts[0].host]
+        if any(frame.state is State.TIMED_OUT for frames in brought.values() for frame in frames):
+            return Answered(outputs=outputs, timed_out=True, by_host=by_host)
+        if len(whole) < len(self.reports):
             why = "; ".join(f"{error.code}: {error.reason}" for error in self.errors)
             what = why or "its answer was not recorded"
-            return Answered(problem=f"the run on {self.run} was lost: {what}")
-        return Answered(outputs=tuple(output_of(frame, decode) for frame in brought))
+            return Answered(problem=f"the run on {self.run} was lost: {what}", by_host=by_host)
+        return Answered(outputs=outputs, by_host=by_host)
 
 
 def _shown(output: Output, shown: Callable[[str], str]) -> Output:
@@ -169,18 +191,20 @@ def _visit(launches: Sequence[_Launch], hosts: Mapping[str, Host], office: Offic
             if frame.key == SUBJECTS:
                 return
             office.keep(part.host, frame)
-            if part is launch.parts[0]:
-                launch.frames[frame.key] = frame
+            if part in launch.reports:
+                launch.frames[part.host, frame.key] = frame
 
         return sink
 
     def done(host: Host, error: HostError | None) -> None:
         _, _, launch, part = by_host[id(host)]
-        if part is not launch.parts[0]:
+        if part not in launch.reports:
             return
         if error is not None:
             launch.errors.append(error)
-        # A server whose client has ended would wait for ever.
+        if launch.reporting > 1 and not launch.went_wrong(part):
+            return
+        # A server whose client has ended would wait for ever, and so would ranks without the rest.
         for _, visitor, other, theirs in trips:
             if other is launch and theirs is not part:
                 visitor.stop()

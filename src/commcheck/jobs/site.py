@@ -13,6 +13,7 @@ from typing import Final
 
 from commcheck.check import Key, expects
 from commcheck.expect import GID_INDEX, LEAF, LINE_RATE_GBITS, ROCE_DSCP, one_of
+from commcheck.kube import mpijob
 from commcheck.model import Wanted
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:,/@%+=^*-]{1,256}")
@@ -88,10 +89,11 @@ def read_busbw(value: object) -> tuple[tuple[str, float], ...]:
 
 LAUNCHER: Final = Key(
     name="commcheck_launcher",
-    read=one_of("auto", "mpirun", "srun"),
+    read=one_of("auto", "mpirun", "srun", "kubectl", "mpijob"),
     defaults={"": "auto"},
     source="mpirun where it is there, else srun",
-    meaning="what starts processes on several hosts",
+    meaning="what starts processes on several hosts; kubectl: mpirun that reaches pods by kubectl "
+    "exec; mpijob: an MPIJob on the nodes of Kubernetes",
 )
 HEAD: Final[Key[str | None]] = Key(
     name="commcheck_launch_host",
@@ -127,6 +129,11 @@ PROGRAMS: Final[Key[str | None]] = Key(
     read=read_folder,
     meaning="folder of nccl-tests, hccl_test or perftest; undeclared: PATH and the usual places",
 )
+MPIJOB: Final[Key[mpijob.Settings | None]] = Key(
+    name="commcheck_mpijob",
+    read=mpijob.read_settings,
+    meaning="image, namespace, resources, host_network, worker and launcher of MPIJobs",
+)
 BUSBW: Final[Key[tuple[tuple[str, float], ...] | None]] = Key(
     name="commcheck_expected_busbw",
     read=read_busbw,
@@ -147,6 +154,7 @@ class Site:
     args: Wanted[tuple[str, ...]] = expects(LAUNCH_ARGS)
     env: Wanted[tuple[tuple[str, str], ...]] = expects(JOB_ENV)
     programs: Wanted[str | None] = expects(PROGRAMS)
+    mpijob: Wanted[mpijob.Settings | None] = expects(MPIJOB)
     busbw: Wanted[tuple[tuple[str, float], ...] | None] = expects(BUSBW)
     leaf: Wanted[tuple[tuple[str, str], ...] | None] = expects(LEAF)
     gid_index: Wanted[int | None] = expects(GID_INDEX)

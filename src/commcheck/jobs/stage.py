@@ -64,8 +64,8 @@ def carry_out(
     heads = head_guards(name, job, hosts, limits, office)
     try:
         open_all({**guards, **heads}, office)
-        members, out = members_of(name, guards, office)
-        launching, _ = members_of(name, heads, office, must_be_free=False)
+        members, out = members_of(name, job, guards, office)
+        launching, _ = members_of(name, job, heads, office, must_be_free=False)
         if office.stop.is_set():
             return Batch(search=None, out={})
         if len(members) < job.least:
@@ -135,6 +135,9 @@ def _afterwards(
             office.note(f"{host}: {ended} processes of this run were left there, and were ended")
         if resist:
             office.note(f"{host}: processes of this run that do not end: {', '.join(resist)}")
+        held = ready.still_held(at, frames[host], decode)
+        if held:
+            office.note(f"{host}: after the runs {held}")
         first = ready.counters(f"before {name}", member.machine, guards[host].frames, decode)
         last = ready.counters(at, member.machine, frames[host], decode)
         if first.values and last.values:

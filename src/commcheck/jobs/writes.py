@@ -6,6 +6,7 @@ port of its own. A pair is as good as its worst rail; rails are told apart after
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -26,6 +27,13 @@ from commcheck.model import Rail, Status, Verdict
 _PROGRAM: Final = "ib_write_bw"
 _PORT: Final = 18515
 """perftest's own default; each rail adds its index, so that no two servers of a host collide."""
+_NEXT: Final = 64
+"""So far on is the next row of ports to try, where one of these is taken."""
+
+_LISTENING: Final = Command(
+    ("grep", "-hs", " 0*:0000 0A ", "/proc/net/tcp", "/proc/net/tcp6"),
+)
+_LISTENS: Final = re.compile(r"\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ")
 
 _RAIL_S: Final = 4.0
 
@@ -46,7 +54,8 @@ def write_job() -> Job:
         tool="perftest",
         least=2,
         programs=lambda _platform, _limits: (_PROGRAM,),
-        steps=_steps,
+        asks=(_LISTENING,),
+        steps=steps,
         preview=_preview,
         run_s=lambda _hosts, _limits: 8 * _RAIL_S,
         launch=_launch,
@@ -61,7 +70,8 @@ def _plan(hosts: Sequence[str], rails: int) -> Plan:
     return Plan(hosts=tuple(hosts), name="pairs", rails=rails, narrow=rails > 1)
 
 
-def _steps(members: Sequence[Member], _limits: Limits) -> Steps:
+def steps(members: Sequence[Member], _limits: object) -> Steps:
+    """All rails of two hosts at a time; those of a named host one by one."""
     names = {tuple(rail.label for rail in member.machine.rails) for member in members}
     rails = len(names.pop()) if len(names) == 1 else 0
     leaves = {member.name: member.site.leaf_name for member in members if member.site.leaf_name}
@@ -73,7 +83,8 @@ def _preview(hosts: Sequence[str], _limits: Limits) -> Preview | None:
     return preview(_plan(hosts, 0), 8 * _RAIL_S) if len(hosts) > 1 else None
 
 
-def _rails_of(run: Run, one: Member, other: Member) -> list[tuple[Rail, Rail]]:
+def rails_of(run: Run, one: Member, other: Member) -> list[tuple[Rail, Rail]]:
+    """The rails of two hosts that meet in a run. Raises ``Unjudgeable`` where they do not pair."""
     if len(one.machine.rails) != len(other.machine.rails) or not one.machine.rails:
         counts = [len(each.machine.rails) for each in (one, other)]
         raise Unjudgeable(f"{one.name} has {counts[0]} rails and {other.name} has {counts[1]}")
@@ -87,27 +98,42 @@ def _launch(run: Run, members: Members, limits: Limits) -> tuple[Part, ...]:
         if _PROGRAM not in member.programs:
             raise CommandMissing(f"{member.name} has no {_PROGRAM}", "install perftest")
     writes, serves = [], []
-    for mine, theirs in _rails_of(run, client, server):
+    base = _base(server)
+    for mine, theirs in rails_of(run, client, server):
         writes.append(
             Command(
                 (
                     *("sh", "-c", SERVED, "sh"),
-                    *_words(client, mine, limits),
+                    *_words(client, mine, base + theirs.index, limits),
                     server.address,
                 ),
                 timeout_s=limits.rail_limit_s,
             )
         )
-        serves.append(Command(_words(server, theirs, limits), timeout_s=limits.rail_limit_s))
+        serves.append(
+            Command(
+                _words(server, theirs, base + theirs.index, limits), timeout_s=limits.rail_limit_s
+            )
+        )
     return (
         Part(client.name, tuple(map(Request, writes))),
         Part(server.name, tuple(map(Request, serves))),
     )
 
 
-def _words(member: Member, rail: Rail, limits: Limits) -> tuple[str, ...]:
+def _base(server: Member) -> int:
+    """The port of the first rail: none of the row is listened on. Raises ``Unjudgeable``."""
+    text = server.told[0].text if server.told else ""
+    taken = {int(found[1], 16) for found in map(_LISTENS.match, text.splitlines()) if found}
+    for base in range(_PORT, _PORT + 16 * _NEXT, _NEXT):
+        if not taken.intersection(base + rail.index for rail in server.machine.rails):
+            return base
+    raise Unjudgeable(f"{server.name} listens on all ports that ib_write_bw would use")
+
+
+def _words(member: Member, rail: Rail, port: int, limits: Limits) -> tuple[str, ...]:
     words = [member.programs[_PROGRAM], "-d", rail.hca, "-i", str(rail.port), "-F"]
-    words += ["-p", str(_PORT + rail.index), "--report_gbits"]
+    words += ["-p", str(port), "--report_gbits"]
     words += ["-s", str(limits.message_mib << 20), "-n", str(limits.messages)]
     if rail.link_layer == "Ethernet":
         if member.site.gid_index.value is not None:
@@ -126,7 +152,7 @@ def _read(run: Run, members: Members, limits: Limits, answered: Answered) -> Ran
         verdicts = [error("RunTimedOut", reason)]
     else:
         verdicts = []
-        labels = [rail.label for rail, _ in _rails_of(run, client, server)]
+        labels = [rail.label for rail, _ in rails_of(run, client, server)]
         for label, output in zip(labels, answered.outputs, strict=False):
             text = f"{output.stdout}\n{output.stderr}"
             try:

@@ -59,6 +59,13 @@ def test_recomputation_counts_four_times() -> None:
         ("NVIDIA B200", 2250.0),
         ("NVIDIA H20", 148.0),
         ("Tesla V100-SXM2-32GB", 125.0),
+        ("Ascend910B3", 313.0),
+        ("910B2", 376.0),
+        ("Ascend910B2C", 376.0),
+        ("Ascend910B4-1", 280.0),
+        ("Ascend910A", 256.0),
+        ("Ascend910_9392", None),
+        ("Ascend910B1", None),
         ("GeForce", None),
     ],
 )

@@ -1,10 +1,16 @@
-"""The check of traces on a host: it has none, and says what to do; what it can find is declared."""
+"""The check of traces that a job left on a host, and what it can find."""
 
 from __future__ import annotations
 
-from checks.runtime.trace import CHECK, judge
-from commcheck.check import Nothing
-from commcheck.model import Kind, Machine
+import base64
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from checks.runtime.trace import CHECK
+from commcheck.errors import CommandFailed, ParseError
+from commcheck.model import Finding, Kind, Machine, Status
 from commcheck.trace.causes import (
     CAUSES,
     EXPOSED,
@@ -17,7 +23,10 @@ from commcheck.trace.causes import (
     STRAGGLER,
     TENSOR_PARALLEL,
 )
-from commcheck.trace.limits import Limits
+from commcheck.trace.on_host import MOST, PACKED_BYTES, SCRIPT, parse
+from tests.checks.conftest import Judge
+from tests.jobs.steps import output
+from tests.trace.expected import made
 
 SETTINGS = {
     STRAGGLER: ("CLOCK", "DistributedSampler"),
@@ -32,10 +41,68 @@ SETTINGS = {
 }
 
 
-def test_a_host_alone_has_no_trace() -> None:
-    verdict = judge(Nothing(), Machine("gpu-01"), Nothing(), Limits())
+SMALL = {"layers": 4, "kernels": 3, "steps": 3, "ranks": 2}
+
+
+def carried(named: Path | str) -> str:
+    """What the script on a host prints of a folder or pattern."""
+    words = ["sh", "-c", SCRIPT, "sh", str(named)]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def found(judged: Judge, named: Path | str) -> Finding:
+    machine = Machine("gpu-01", "gpu-roce", traces="/data/traces")
+    answers = {"profiler-traces": (carried(named) + "\n", 0)}
+    return judged(CHECK, answers, machine=machine, traces="/data/traces")
+
+
+def test_a_host_without_a_folder_of_traces_says_what_to_do(judged: Judge) -> None:
+    verdict = judged(CHECK, {}).verdict
     assert verdict.kind is Kind.NOT_APPLICABLE
     assert "commcheck analyze trace" in verdict.reason
+
+
+@pytest.mark.parametrize("gz", [False, True])
+def test_the_traces_of_a_folder_are_judged_as_one_job(
+    judged: Judge, tmp_path: Path, gz: bool
+) -> None:
+    made(tmp_path, **SMALL, gz=gz)
+    (tmp_path / "trace.expected.json").rename(tmp_path / "expected.json")
+    (tmp_path / "ds_config.json").write_text('{"zero_optimization": {}}')
+    whole = found(judged, tmp_path).verdict
+    assert whole.status is Status.PASS, whole
+    assert [figure.form for figure in whole.figures] == ["lanes"]
+    (tmp_path / "rank9.json").write_text('{"traceEvents": [')
+    assert found(judged, tmp_path).verdict.kind is Kind.UNDECIDABLE
+    late = tmp_path / "late"
+    made(late, **SMALL, straggler=1, straggler_factor=3.0)
+    assert found(judged, f"{late}/*_rank*").verdict.cause is STRAGGLER
+
+
+def test_what_is_no_trace_or_too_large_is_never_a_pass(
+    judged: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = found(judged, tmp_path).verdict
+    assert none.kind is Kind.UNDECIDABLE
+    assert "no file of that name" in none.reason
+    (tmp_path / "rank0.json").write_text("{}")
+    assert "no traceEvents" in found(judged, tmp_path).verdict.reason
+    large = base64.b64encode(bytes(PACKED_BYTES + 1)).decode()
+    machine = Machine("gpu-01", "gpu-roce", traces="/data/traces")
+    answers = {"profiler-traces": (f"trace /a b.json\n{large}\nend\n", 0)}
+    verdict = judged(CHECK, answers, machine=machine, traces="/data/traces").verdict
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "/a b.json is larger than 8 MiB when packed" in verdict.reason
+
+
+def test_only_the_newest_are_carried_and_cut_ones_refused(tmp_path: Path) -> None:
+    for number in range(MOST + 3):
+        (tmp_path / f"rank{number}.json").write_text("x")
+    assert len(parse(output(carried(tmp_path))).packed) == MOST
+    with pytest.raises(ParseError):
+        parse(output("trace /a.json\nAAAA"))
+    with pytest.raises(CommandFailed):
+        parse(output(""))
 
 
 def test_every_cause_names_the_settings_that_mend_it() -> None:

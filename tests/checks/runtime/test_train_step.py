@@ -6,7 +6,8 @@ import pytest
 
 from checks.runtime.train_step import CHECK, Seen, judge
 from commcheck.jobs.collective import error
-from commcheck.jobs.step.job import StepLimits, site_of
+from commcheck.jobs.step.limits import StepLimits
+from commcheck.jobs.step.site import site_of
 from commcheck.model import Cause, Kind, Machine, Status
 from commcheck.trace.causes import (
     EXPOSED,

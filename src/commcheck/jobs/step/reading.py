@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +31,12 @@ class Ran:
     sharding: str
     parameters: int
     step_ms: tuple[float, ...]
+    flops: float | None = None  # of one rank and step, where it is commcheck's own training
+
+    @property
+    def is_own(self) -> bool:
+        """True for the site's own training."""
+        return self.sharding == "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +78,7 @@ def parse(output: Output) -> StepOutput:
             elif word in ("traced", "left-out"):
                 rank, _, size = rest.partition(" ")
                 (whole if word == "traced" else left_out)[int(rank)] = int(size)
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ParseError(TOOL, f"{error}: {output.stdout[:200]}") from None
     traces = {rank: b"".join(each) for rank, each in pieces.items()}
     if {rank: len(data) for rank, data in traces.items()} != whole:
@@ -83,7 +88,7 @@ def parse(output: Output) -> StepOutput:
 
 def _ran(told: Mapping[str, object]) -> Ran:
     times = told["step_ms"]
-    if not isinstance(times, list):
+    if not isinstance(times, list) or not times:
         raise ValueError("no times")
     return Ran(
         torch=str(told["torch"]),
@@ -93,6 +98,7 @@ def _ran(told: Mapping[str, object]) -> Ran:
         sharding=str(told["sharding"]),
         parameters=int(str(told["parameters"])),
         step_ms=tuple(float(each) for each in times),
+        flops=float(str(told["flops"])) if "flops" in told else None,
     )
 
 
@@ -100,6 +106,15 @@ def _problem(told: Mapping[str, object]) -> str:
     if told.get("missing") == "torch":
         return f"{told.get('python', 'Python')} has no torch"
     return str(told["what"])
+
+
+def joined(told: Sequence[StepOutput]) -> StepOutput:
+    """What the hosts of one training printed, the one with rank 0 first."""
+    return StepOutput(
+        ran=next((each.ran for each in told if each.ran is not None), None),
+        traces={rank: data for each in told for rank, data in each.traces.items()},
+        left_out={rank: size for each in told for rank, size in each.left_out.items()},
+    )
 
 
 def facts_of(traces: Mapping[int, bytes]) -> tuple[JobFacts, tuple[str, ...]]:

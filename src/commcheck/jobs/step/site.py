@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from commcheck.check import Key, expects
-from commcheck.jobs.site import JOB_ENV, read_words
+from commcheck.check import Key, expects, keys_of
+from commcheck.jobs.job import Member
+from commcheck.jobs.site import INTERFACE, JOB_ENV, read_folder, read_words
 from commcheck.model import Wanted
 
 _PROGRAM: Final = re.compile(r"(?:/[A-Za-z0-9_.+-]+)+|[A-Za-z0-9_.+][A-Za-z0-9_.+-]*")
@@ -35,6 +36,21 @@ ENVIRONMENT: Final[Key[tuple[str, ...]]] = Key(
     meaning="words before Python that enter its environment or container, such as "
     "docker exec trainer, apptainer exec --nv IMAGE, conda run -n train",
 )
+COMMAND: Final[Key[tuple[str, ...]]] = Key(
+    name="commcheck_train_command",
+    read=read_words,
+    defaults={"": ()},
+    source="none: commcheck's own training",
+    meaning="the start of the site's own training, whose steps are profiled instead of "
+    "commcheck's, such as torchrun --nproc-per-node 8 train.py",
+)
+FOLDER: Final[Key[str]] = Key(
+    name="commcheck_train_folder",
+    read=read_folder,
+    defaults={"": ""},
+    source="the login's home",
+    meaning="folder in which commcheck_train_command is started",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +59,16 @@ class StepSite:
 
     python: Wanted[str] = expects(PYTHON)
     environment: Wanted[tuple[str, ...]] = expects(ENVIRONMENT)
+    command: Wanted[tuple[str, ...]] = expects(COMMAND)
+    folder: Wanted[str] = expects(FOLDER)
     env: Wanted[tuple[tuple[str, str], ...]] = expects(JOB_ENV)
+    interface: Wanted[str | None] = expects(INTERFACE)
+
+
+def site_of(member: Member) -> StepSite:
+    """What the inventory says of a host's Python."""
+    platform = member.machine.platform
+    found: dict[str, Any] = {
+        name: key.on(member.host, platform) for name, key in keys_of(StepSite).items()
+    }
+    return StepSite(**found)

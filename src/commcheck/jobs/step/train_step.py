@@ -1,126 +1,23 @@
-"""A few profiled steps of a small training, for the host it is carried to. Knows no commcheck.
+"""One rank of a small training, some steps of it profiled. Knows no commcheck.
 
-``python -c STARTER TEXT OPTIONS`` makes a private folder, starts this text once for each rank
-under torchrun, prints what it is told by the ranks and their traces, and removes the folder. What
-it prints, a line each: ``step`` and JSON, ``problem`` and JSON, ``left-out RANK BYTES``, and
-``trace RANK`` with a piece of the packed trace in base64. Needs Python 3.8 and torch 1.13.
+``torchrun train_step.py OPTIONS``: leaves its trace beside this script as ``rankR.json.gz``, and
+in ``rankR.told`` one line: ``step`` or ``problem`` and JSON. Needs Python 3.8 and torch 1.13.
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import gzip
 import importlib.util
 import json
 import os
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-_PIECE = 3000  # bytes of a trace in one line
-_NO_TORCH, _FAILED = 3, 4
+_FAILED = 4
 _SETTLE = 4  # steps before the profiled ones: DDP forms its buckets anew after the first
-
-
-# --- on the host: once --------------------------------------------------------------------------
-
-
-def launch(text: str, options: dict[str, Any]) -> int:
-    """Start the ranks, wait for them, print what they leave, and remove all of it."""
-    os.environ.update(options["env"])
-    if importlib.util.find_spec("torch") is None:
-        say("problem", {"missing": "torch", "python": sys.executable})
-        return _NO_TORCH
-    signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGHUP, _leave)
-    folder = Path(tempfile.mkdtemp(prefix="commcheck-step-"))
-    try:
-        return _ranks(folder, text, options)
-    finally:
-        shutil.rmtree(str(folder), ignore_errors=True)
-
-
-def _leave(number: int, _frame: object) -> NoReturn:
-    sys.exit(128 + number)
-
-
-def _ranks(folder: Path, text: str, options: dict[str, Any]) -> int:
-    script = folder / "train_step.py"
-    script.write_text(text)
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
-    # Torch before 2.0 knows these words with underscores only.
-    words = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1"]
-    words += ["--master_addr", "127.0.0.1", "--master_port", str(port)]
-    words += ["--nproc_per_node", str(options["ranks"]), str(script), json.dumps(options)]
-    log = folder / "ranks.log"
-    # torchrun and inductor would leave folders of their own in the temporary one.
-    env = {**os.environ, "COMMCHECK_STEP_FOLDER": str(folder), "TMPDIR": str(folder)}
-    with log.open("wb") as out:
-        child = subprocess.Popen(  # noqa: S603
-            words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env
-        )
-    try:
-        rc = child.wait(options["limit_s"])
-    except subprocess.TimeoutExpired:
-        say("problem", {"what": f"the ranks did not end within {options['limit_s']:g} s"})
-        rc = _FAILED
-    finally:
-        child.kill()
-        child.wait()
-        _end_all(f"COMMCHECK_STEP_FOLDER={folder}".encode())
-    told = sorted(folder.glob("rank*.told"))
-    for each in told:
-        line = each.read_text()
-        if each.name == "rank0.told" or line.startswith("problem"):
-            sys.stdout.write(line)
-    if rc:
-        sys.stderr.write(log.read_text(errors="replace")[-6000:])
-        return _FAILED
-    for path in sorted(folder.glob("rank*.json.gz")):
-        _print_trace(path, options["most_bytes"])
-    return 0
-
-
-def _end_all(variable: bytes) -> None:
-    """End what has the variable: torchrun gives every rank a session of its own."""
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if variable in path.read_bytes().split(b"\0"):
-                os.kill(int(path.parent.name), signal.SIGKILL)
-
-
-def _print_trace(path: Path, most_bytes: int) -> None:
-    rank = path.name[len("rank") :].partition(".")[0]
-    data = path.read_bytes()
-    if len(data) > most_bytes:
-        sys.stdout.write(f"left-out {rank} {len(data)}\n")
-        return
-    for at in range(0, len(data), _PIECE):
-        piece = base64.b64encode(data[at : at + _PIECE]).decode()
-        sys.stdout.write(f"trace {rank} {piece}\n")
-    sys.stdout.write(f"traced {rank} {len(data)}\n")
-
-
-def say(word: str, told: dict[str, Any], path: Path | None = None) -> None:
-    """A word and JSON on one line, into a file or to stdout."""
-    line = f"{word} {json.dumps(told)}\n"
-    if path is None:
-        sys.stdout.write(line)
-    else:
-        path.write_text(line)
-
-
-# --- on every rank ------------------------------------------------------------------------------
 
 
 def work(options: dict[str, Any]) -> int:
@@ -133,7 +30,7 @@ def work(options: dict[str, Any]) -> int:
     kind = _kind(torch, options["device"])
     if kind is None:
         what = f"torch {torch.__version__} there sees no {options['device']}"
-        say("problem", {"what": what, "missing": options["device"]}, told)
+        _tell(told, "problem", {"what": what, "missing": options["device"]})
         return _FAILED
     local = int(os.environ["LOCAL_RANK"])
     device = torch.device("cpu") if kind == "cpu" else torch.device(kind, local)
@@ -151,16 +48,22 @@ def work(options: dict[str, Any]) -> int:
         dist.barrier()
         times = _profiled(torch, kind, step, options["steps"], told.with_suffix(".json.gz"))
         if rank == 0:
-            say("step", {
+            parameters = blocks * (8 * width * width + 7 * width)
+            _tell(told, "step", {
                 "torch": torch.__version__, "device": name, "backend": backend,
                 "ranks": dist.get_world_size(), "sharding": options["sharding"],
-                "parameters": blocks * (8 * width * width + 7 * width),
-                "step_ms": times,
-            }, told)  # fmt: skip
+                "parameters": parameters, "step_ms": times,
+                # Of one rank and step: forward, and twice as much backward, a multiply-add each.
+                "flops": 3 * 2 * batch * parameters,
+            })  # fmt: skip
         dist.barrier()
     finally:
         dist.destroy_process_group()
     return 0
+
+
+def _tell(path: Path, word: str, told: dict[str, Any]) -> None:
+    path.write_text(f"{word} {json.dumps(told)}\n")
 
 
 def _kind(torch: Any, wanted: str) -> str | None:
@@ -271,9 +174,4 @@ def _profiled(torch: Any, kind: str, step: Any, steps: int, path: Path) -> list[
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        import zlib
-
-        TEXT = zlib.decompress(base64.b64decode(sys.argv[1])).decode()
-        sys.exit(launch(TEXT, json.loads(sys.argv[2])))
     sys.exit(work(json.loads(sys.argv[1])))

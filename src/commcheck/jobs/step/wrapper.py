@@ -1,9 +1,10 @@
 """Profiles a few steps of whatever trains in a process that finds this as ``sitecustomize``.
 
 ``COMMCHECK_STEP_FOLDER``: where traces go, as ``rankR.json.gz``, beside ``rankR.began`` with the
-number of ranks on this host and ``rankR.problem`` with what went wrong. ``COMMCHECK_STEP_SKIP`` and
-``COMMCHECK_STEP_STEPS``: optimizer steps that are let pass, and those that are profiled. Whatever
-goes wrong in here, the training goes on. Needs Python 3.8 and torch 2.0; knows no commcheck.
+number of ranks on this host, ``rankR.told`` with what ran as ``step`` and JSON, and
+``rankR.problem`` with what went wrong. ``COMMCHECK_STEP_SKIP`` and ``COMMCHECK_STEP_STEPS``:
+optimizer steps that are let pass, and those that are profiled. Whatever goes wrong in here, the
+training goes on. Needs Python 3.8 and torch 2.0; knows no commcheck.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import gzip
 import importlib.machinery
 import importlib.util
+import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ class Steps:
         self.folder, self.skip, self.steps = folder, skip, steps
         self.optimizer: int | None = None
         self.count = 0
+        self.parameters = 0
+        self.ended: list[float] = []
         self.made: Any = None
         self.name = ""
 
@@ -34,6 +39,8 @@ class Steps:
         """Called after every step of every optimizer."""
         if self.optimizer is None:
             self.optimizer = id(optimizer)
+            groups = getattr(optimizer, "param_groups", ())
+            self.parameters = sum(each.numel() for group in groups for each in group["params"])
         if self.optimizer != id(optimizer) or self.count > self.skip + self.steps:
             return
         self.count += 1
@@ -57,6 +64,7 @@ class Steps:
             last = self.count == self.skip + 1 + self.steps
             if last and torch.cuda.is_available():
                 torch.cuda.synchronize()  # or the last step would be cut
+            self.ended.append(time.perf_counter())
             self.made.step()
             if last:
                 self.made.stop()
@@ -81,6 +89,27 @@ class Steps:
     def _keep(self, made: Any) -> None:
         path = self.folder / f"{self.name}.part.json.gz"
         made.export_chrome_trace(str(path))
+        self._there(path)
+
+    def _there(self, path: Path) -> None:
+        """What ran is told before the trace is there: then nobody waits any more."""
+        torch = sys.modules["torch"]
+        dist = torch.distributed
+        met = dist.is_available() and dist.is_initialized()
+        device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+        told = {
+            "torch": str(getattr(torch, "__version__", "")),
+            "device": device if "torch_npu" not in sys.modules else "npu",
+            "backend": dist.get_backend() if met else "none",
+            "ranks": dist.get_world_size() if met else 1,
+            "sharding": "own",
+            "parameters": self.parameters,
+            "step_ms": [
+                round(1e3 * (self.ended[at] - self.ended[at - 1]), 3)
+                for at in range(1, len(self.ended))
+            ],
+        }
+        (self.folder / f"{self.name}.told").write_text(f"step {json.dumps(told)}\n")
         path.replace(self.folder / f"{self.name}.json.gz")
 
     def _keep_npu(self, made: Any) -> None:
@@ -90,7 +119,7 @@ class Steps:
             path = self.folder / f"{self.name}.part.json.gz"
             with gzip.open(str(path), "wb") as out:
                 out.write(view.read_bytes())
-            path.replace(self.folder / f"{self.name}.json.gz")
+            self._there(path)
 
 
 class Finder:

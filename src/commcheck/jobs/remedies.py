@@ -1,0 +1,47 @@
+"""Steps that several causes of collectives have in common, the ones that only read first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from commcheck.model import Remedy, Words
+
+READS: Final = Words("None, it only reads.", "无，只读。")
+DRAINED: Final = Words("The host is drained.", "主机已排空。")
+
+
+def look(command: str, en: str, zh: str, who: str = "operator") -> Remedy:
+    """A step that only reads."""
+    return Remedy(command=command, effect=Words(en, zh), precondition=READS, who=who)
+
+
+def mend(command: str, en: str, zh: str, before: Words = DRAINED, who: str = "operator") -> Remedy:
+    """A step that changes something; ``before``: what must hold first."""
+    return Remedy(command=command, effect=Words(en, zh), precondition=before, who=who)
+
+
+COUNTERS: Final = look(
+    "grep . /sys/class/infiniband/*/ports/1/hw_counters/*",
+    "Read before and after a run: numbers that grow confirm loss, numbers that stand rule it out.",
+    "在运行前后各读一次：数值增长则证实丢包，不变则排除丢包。",
+)
+NETWORK_LINES: Final = look(
+    "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET",
+    "Set it for the run: the lines NET/IB, NET/Socket and GDRDMA say which path each channel took.",
+    "在运行时设置：NET/IB、NET/Socket 与 GDRDMA 行会说明每个通道走的路径。",
+)
+PER_RAIL: Final = look(
+    "ib_write_bw -d <HCA> -x <GID> -F --report_gbits -s 8388608 -n 5000 <PARTNER>",
+    "One rail at a time between two hosts: the slow one shows. It loads the link for seconds.",
+    "在两台主机间逐条轨道测试：慢的轨道会显现。会占满链路数秒。",
+)
+BELOW: Final = look(
+    "commcheck run -i <INVENTORY> -t 'physical.*'",
+    "Judges links, PCIe, PFC and GPUDirect of the hosts: the sweep's cause usually stands there.",
+    "检查主机的链路、PCIe、PFC 与 GPUDirect：带宽问题的原因通常就在其中。",
+)
+REPEAT_ALONE: Final = look(
+    "commcheck run -i <INVENTORY> --allow load -t physical.collective-pairs",
+    "Repeats the pair with nothing beside it. It loads the fabric for a minute.",
+    "单独重测该主机对。会使网络满载约一分钟。",
+)
