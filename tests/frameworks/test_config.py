@@ -238,11 +238,11 @@ def test_several_files_are_one_job(tmp_path: Path) -> None:
     script.write_text("deepspeed train.py --deepspeed_config conf/ds.json\n")
     config.write_text(zero(**{**GOOD_2, "overlap_comm": False}))
     alone = analyse_config([script])
-    assert any("ds.json" in line for line in alone.screen)
+    assert any("ds.json" in result.worst.verdict.reason for result in alone.results)
     both = analyse_config([script, config])
     assert {result.host for result in both.results} == {str(config)}
-    assert any(line.startswith("warn: ") for line in both.screen)
-    assert any(line.startswith("  set: ") for line in both.screen)
+    (warned,) = [each for each in both.results if each.status is Status.WARN]
+    assert warned.worst.verdict.remedies
     json.dumps(both.facts)
 
 

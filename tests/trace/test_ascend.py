@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from commcheck.errors import UsageError
-from commcheck.trace import steptable
+from commcheck.trace import hccltable, kerneltable, steptable
+from commcheck.trace.job import job_facts
+from commcheck.trace.offline import analyse_traces
 from tests.trace.chrome import write
 from tests.trace.expected import assert_identity, facts_of, made
 
@@ -91,3 +93,120 @@ def test_table_of_a_cluster(tmp_path: Path) -> None:
 def test_no_table(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         steptable.read(write(tmp_path / "step_trace_time.csv", text))
+
+
+def kernel_table(trace: Path, folder: Path) -> Path:
+    """The kernels and operators of a trace as kernel_details.csv has them."""
+    events: list[dict[str, Any]] = json.loads(trace.read_text())
+    named = [each for each in events if each["ph"] == "M"]
+    processes = {e["pid"]: e["args"]["name"] for e in named if e["name"] == "process_name"}
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in named if e["name"] == "thread_name"}
+    windows = [(step.start, step.name.rpartition("#")[2]) for step in facts_of(trace).steps]
+    rows = ["Step Id,Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID"]
+    for each in events:
+        about = processes.get(each["pid"]), threads.get((each["pid"], each.get("tid")), "")
+        if each["ph"] != "X" or "cat" in each:
+            continue
+        core, stream = each["args"].get("Task Type", ""), each["args"].get("Stream Id", "N/A")
+        if about[0] in ("HCCL", "Communication") and about[1].startswith("Group"):
+            core, stream = "HCCL", "N/A"
+        elif about[0] != "Ascend Hardware":
+            continue
+        at = round(float(each["ts"]) * 1000) if "." not in each["ts"] else None
+        at = int(each["ts"].replace(".", "")) if at is None else at
+        step = [name for start, name in windows if start <= at][-1]
+        rows.append(f"{step},0,{each['name']},x,{core},{each['ts']}\t,{each['dur']},{stream}")
+    return write(folder / "kernel_details.csv", "\n".join([*rows, ""]))
+
+
+def test_a_table_of_kernels_tells_what_its_trace_tells(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, npu=True, layers=4, kernels=3, steps=3)
+    without_overlap_rows(paths[0])
+    want = facts_of(paths[0])
+    (facts,) = kerneltable.read(kernel_table(paths[0], tmp_path))
+    assert [step.comm_kernels for step in facts.steps] == [s.comm_kernels for s in want.steps]
+    for step, wanted in zip(facts.steps, want.steps, strict=True):
+        assert_identity(step)
+        for name in ("compute_ns", "comm_ns", "overlapped_ns", "exposed_ns", "start"):
+            assert getattr(step, name) == getattr(wanted, name), (step.name, name)
+        assert (step.host_ns, step.host_wait_ns) == (None, None)
+    assert [(move.kind, move.count) for move in facts.moved] == [
+        (move.kind, move.count) for move in want.moved
+    ]
+    analysis = analyse_traces([tmp_path / "kernel_details.csv"])
+    assert {result.check for result in analysis.results} == {"runtime.trace"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "has no column 'Name'"),
+        ("Name,Accelerator Core,Start Time(us),Duration(us)\n", "has no row of a kernel"),
+        (
+            "Name,Accelerator Core,Start Time(us),Duration(us)\nMatMul,AI_CORE,x,1\n",
+            "line 2: Start Time.us.: 'x' is no time",
+        ),
+    ],
+)
+def test_no_table_of_kernels(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        kerneltable.read(write(tmp_path / "kernel_details.csv", text))
+
+
+def operator(moved_ms: float, waited_ms: float, **links: tuple[float, float]) -> dict[str, Any]:
+    return {
+        "Communication Time Info": {
+            "Start Timestamp(us)": 1704161511420306.4,
+            "Elapse Time(ms)": moved_ms + waited_ms,
+            "Transit Time(ms)": moved_ms,
+            "Wait Time(ms)": waited_ms,
+            "Wait Time Ratio": 0.5,
+        },
+        "Communication Bandwidth Info": {
+            name: {"Transit Size(MB)": size, "Transit Time(ms)": time, "Bandwidth(GB/s)": 0}
+            for name, (size, time) in links.items()
+        },
+    }
+
+
+ALL_REDUCE = operator(2.0, 6.0, RDMA=(100.0, 5.0), HCCS=(400.0, 10.0), PCIE=(0.0, 0.0))
+HCCL = {
+    "step7": {
+        "p2p": {},
+        "collective": {
+            "hcom_allReduce__844_0_1@9127": ALL_REDUCE,
+            "hcom_allGather__844_1_1@9127": operator(1.0, 0.0, RDMA=(20.0, 1.0)),
+            "Total Op Info": ALL_REDUCE,
+        },
+    },
+    "step8": {"p2p": {"hcom_send__844_0_1@9127": operator(1.0, 2.0)}, "collective": {}},
+}
+
+
+def test_what_hccl_counted_itself_stands_beside_the_trace(tmp_path: Path) -> None:
+    (path,), _ = made(tmp_path, npu=True, layers=2, kernels=2, steps=2, ranks=1)
+    (tmp_path / "view").mkdir()
+    view = path.rename(tmp_path / "view" / "trace_view.json")
+    write(view.with_name("communication.json"), json.dumps(HCCL))
+    analysis = analyse_traces([view.parent])
+    (line,) = (line for line in analysis.screen if "HCCL" in line)
+    assert line.strip() == (
+        "of HCCL's own time 67% waits for the peer, HCCS 40.0 GB/s, RDMA 20.0 GB/s"
+    )
+    job, problems = job_facts([view.parent])
+    assert problems == {}
+    hccl = job.ranks[0].hccl
+    assert hccl is not None
+    assert (hccl.count, hccl.moved_ns, hccl.waited_ns) == (3, 4_000_000, 8_000_000)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"step1": 3}', json.dumps(HCCL).replace("6.0", "-1")])
+def test_what_is_no_table_of_hccl_is_one_clear_line(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "communication.json", text)
+    with pytest.raises(UsageError, match="is no table of HCCL operators"):
+        hccltable.beside(tmp_path / "trace_view.json")
+
+
+def test_alone_it_tells_of_no_step(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="tells of no step; give the folder"):
+        job_facts([write(tmp_path / "communication.json", json.dumps(HCCL))])

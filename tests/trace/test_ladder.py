@@ -157,9 +157,10 @@ def test_remedies_are_those_of_the_framework(tmp_path: Path) -> None:
     assert verdict.remedies == causes.NOT_OVERLAPPED.remedies
     assert all(
         causes.remedies_for(cause, each)
-        for cause in (causes.NOT_OVERLAPPED, causes.EXPOSED)
-        for each in ("FSDP", "DDP")
+        for cause in causes.CAUSES
+        for each in ("FSDP", "FSDP2", "DDP", "DeepSpeed", "ZeRO-3", "Megatron", "")
     )
+    assert causes.remedies_for(causes.GATHER_BOUND, "DeepSpeed")[0] is causes.ZERO3_PREFETCH
 
 
 def quiet(rank: RankFacts, world: int | None) -> RankFacts:

@@ -162,7 +162,7 @@ def screen(advice: Advice, work: Work, link: Link, verdicts: tuple[Verdict, ...]
         f"{_count(best.buckets)}: {setting}{_same(advice)}",
     ]
     if verdicts[0].status is Status.SKIP:
-        return [*lines, f"undecidable: {verdicts[0].reason}"]
+        return lines
     if verdicts[0].status is Status.PASS:
         lines.append("set: no change" + (", the curve is flat" if advice.flat else ""))
     else:
@@ -171,7 +171,6 @@ def screen(advice: Advice, work: Work, link: Link, verdicts: tuple[Verdict, ...]
             f"{advice.gain_high:.0%} if the inputs are off)"
         )
     lines += _remarks(advice, work, is_low=link.is_measured_low)
-    lines += [f"also: {verdict.reason}" for verdict in verdicts[1:]]
     return lines
 
 

@@ -34,8 +34,15 @@ PEAKS: Final = (
     (re.compile(r"\bA10\b"), Peak(125.0, "NVIDIA A10 datasheet, dense BF16")),
     (re.compile(r"\bV100\b"), Peak(125.0, "NVIDIA V100 datasheet, FP16")),
     (re.compile(r"\bMI300X\b"), Peak(1307.4, "AMD MI300X datasheet, dense BF16")),
+    (re.compile(r"910B2C?\b"), Peak(376.0, "Huawei Atlas 900 A2 PoD white paper, FP16")),
+    (re.compile(r"910B3\b"), Peak(313.0, "Huawei Atlas 800T A2 user guide, FP16")),
+    (re.compile(r"910B4\b"), Peak(280.0, "Huawei Atlas 300T A2 user guide, FP16")),
+    (re.compile(r"910A\b"), Peak(256.0, "Huawei Ascend 910, Hot Chips 2019, FP16")),
 )
-"""By the device's name as nvidia-smi prints it, the special before the general."""
+"""By the device's name as nvidia-smi, npu-smi or torch print it, the special before the general.
+
+Of Ascend 910B1 and 910C no public document names a peak that holds for one device of torch_npu.
+"""
 
 
 def peak_of(device: str) -> Peak | None:

@@ -58,7 +58,13 @@ def analyse_config(
         checks=tuple(PlannedCheck(check, titles[check]) for check in asked),
         results=tuple(results),
         notes=_notes(read),
-        screen=tuple(line for result in results for line in _screen(result)),
+        # What passed has no line above the ladder, and an MFU is what a person came for.
+        screen=tuple(
+            finding.verdict.reason
+            for result in results
+            for finding in result.findings
+            if finding.verdict.status is Status.PASS
+        ),
         facts={
             "settings": [_facts(job) for found in read.values() for job in found],
             "profiles": {
@@ -125,16 +131,6 @@ def _result(
         for verdict in verdicts
     )
     return Result(check=check, host=host, findings=findings)
-
-
-def _screen(result: Result) -> list[str]:
-    """What is wrong and what to set, first things first."""
-    lines = []
-    for verdict in (finding.verdict for finding in result.findings):
-        lines.append(f"{verdict.status}: {verdict.reason}")
-        if verdict.status in (Status.FAIL, Status.WARN):
-            lines += [f"  set: {each.command}" for each in verdict.remedies[:1]]
-    return lines
 
 
 def _notes(read: Mapping[str, tuple[Settings, ...]]) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from commcheck.trace.source import Source
 from commcheck.trace.store import Trace, Transfer
 
 _OPERATOR: Final = re.compile(r"^hcom_(?P<kind>[A-Za-z]+?)_*(?P<ids>[\d_]*)(@(?P<group>.*))?$")
-_COMPUTE: Final = re.compile(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
-_MEMORY: Final = re.compile(r"MEMCPY|MEMSET|SDMA", re.I)
+COMPUTE: Final = re.compile(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
+MEMORY: Final = re.compile(r"MEMCPY|MEMSET|SDMA", re.I)
 _STEP: Final = re.compile(r"^ProfilerStep#\d+$")
 _ROWS: Final = {"Computing": Kind.COMPUTE, "Communication": Kind.COMM}
 _IGNORED: Final = frozenset({"CANN", "AscendCL"})
@@ -78,16 +78,17 @@ def _settle(
     )
     for (row, name, task), (starts, ends) in held.items():
         process, thread = processes.get(row[0], ""), threads.get(row, row[1])
-        kind, transfer = Kind.OTHER, None
+        kind = Kind.OTHER
+        transfer: Transfer | None = None
         if process == "Overlap Analysis":
             kind = _ROWS.get(name, Kind.OTHER)
         elif process in ("HCCL", "Communication"):
-            if not thread.startswith("Plane") and (operator := _OPERATOR.match(name)):
-                transfer = _transfer(operator)
+            transfer = None if thread.startswith("Plane") else transfer_named(name)
+            if transfer is not None:
                 kind = Kind.OPERATOR if united else Kind.COMM
-        elif process == "Ascend Hardware" and _MEMORY.search(task or name):
+        elif process == "Ascend Hardware" and MEMORY.search(task or name):
             kind = Kind.MEM
-        elif process == "Ascend Hardware" and _COMPUTE.search(task):
+        elif process == "Ascend Hardware" and COMPUTE.search(task):
             kind = Kind.TASK if united else Kind.COMPUTE
         if kind is Kind.OTHER:
             continue
@@ -99,7 +100,11 @@ def _settle(
                 device.transfers[index] = (transfer, -1)
 
 
-def _transfer(operator: re.Match[str]) -> Transfer:
+def transfer_named(name: str) -> Transfer | None:
+    """What an operator moves, by its name: kind and group; None where it is no operator."""
+    operator = _OPERATOR.match(name)
+    if operator is None:
+        return None
     return Transfer(
         kind=names.collective(operator["kind"]),
         group=operator["group"] or operator["ids"].partition("_")[0],

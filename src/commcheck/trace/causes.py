@@ -110,6 +110,13 @@ CLIMB_DOWN = _set(
     "检查这些主机的网卡、PFC、PCIe 与 NCCL：链路问题在下层判定。",
     before=_READS,
 )
+PREDICT = _set(
+    "commcheck analyze bucket <TRACE> <SWEEP>",
+    "Predicts from this trace and a sweep of the wire which bucket size is best for this model, "
+    "what it brings, and whether any brings anything.",
+    "根据本跟踪与链路测试结果预测最适合该模型的桶大小、收益，以及调桶是否有用。",
+    before=_READS,
+)
 MEASURE_WIRE = _set(
     "all_reduce_perf -b 8 -e 1G -f 2 -g 1",
     "Measures what the wire gives without training; commcheck analyze sweep judges the table.",
@@ -270,6 +277,7 @@ EXPOSED = Cause(
         "每步有相当部分时间只有通信而无计算，尽管多数通信已重叠：通信量过大，或最后一段过长。",
     ),
     remedies=(
+        PREDICT,
         DDP_BUCKETS,
         DEEPSPEED_BUCKET,
         MEGATRON_BUCKET,
@@ -304,18 +312,22 @@ _OF: Final = {
     "ZeRO-3": (ZERO3_PREFETCH, ZERO3_HPZ, ZERO3_STAGE, DEEPSPEED_OVERLAP),
     "Megatron": (MEGATRON_OVERLAP, MEGATRON_BUCKET, CONNECTIONS),
 }
+_PART_OF: Final = {"DeepSpeed": ("ZeRO-3",)}
+"""What may be at work where a trace tells the whole alone."""
 _ALL_OF: Final = frozenset(remedy for mine in _OF.values() for remedy in mine)
 
 
 def remedies_for(cause: Cause, framework: str) -> tuple[Remedy, ...]:
-    """The cause's remedies, without those of other frameworks where the trace tells which it is."""
-    if framework not in _OF:
-        return cause.remedies
-    return tuple(
-        remedy for remedy in cause.remedies if remedy not in _ALL_OF or remedy in _OF[framework]
-    )
+    """The cause's remedies, without those of other frameworks where the trace tells which it is.
 
-
-def framework_of(remedy: Remedy) -> str:
-    """Whose setting a remedy is; "" where it is nobody's in particular."""
-    return next((name for name, mine in _OF.items() if remedy in mine), "")
+    All of them where that would leave none.
+    """
+    for name in (framework, *_PART_OF.get(framework, ())):
+        mine = tuple(
+            remedy
+            for remedy in cause.remedies
+            if name in _OF and (remedy not in _ALL_OF or remedy in _OF[name])
+        )
+        if mine:
+            return mine
+    return cause.remedies

@@ -16,7 +16,7 @@ from commcheck.trace.kineto import row_of, take_collective
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.names import Kind
 from commcheck.trace.sink import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, Key, Row, Sink
-from commcheck.trace.source import Foreign, Source, cut
+from commcheck.trace.source import TAIL_MOST, Foreign, Source, cut
 from commcheck.trace.store import DECODER, Trace, Transfer
 
 _WANTED: Final = DEVICE_CATEGORIES | LAUNCH_CATEGORIES | {"user_annotation", "cpu_op"}
@@ -46,8 +46,7 @@ def events(
         while True:
             at = _past(text, at)
             if text[at : at + 1] == "]":
-                rest.append(text[at:].encode())
-                rest.extend(stream)
+                _keep(path, text[at:].encode(), stream, rest)
                 return
             # An event that the block cuts off is tried again with the next block.
             try:
@@ -58,12 +57,26 @@ def events(
                     what = f"has an event that is no JSON: {text[at : at + 60]!r}"
                     raise Foreign(str(path), what) from None
                 break
+            except (ValueError, RecursionError):  # a number or a nesting without end
+                what = f"has an event that nobody can read: {text[at : at + 60]!r}"
+                raise Foreign(str(path), what) from None
             if not isinstance(event, dict):
                 raise Foreign(str(path), f"has {str(event)[:40]!r} in its list of events")
             yield event
     if not ends_well:
         raise Foreign(str(path), f"has an event that is no JSON: {text[at : at + 60]!r}")
     raise Foreign(str(path), cut(passed))
+
+
+def _keep(path: Source, first: bytes, stream: Iterator[bytes], rest: list[bytes]) -> None:
+    """All that follows the list's end, where it has the size of a few keys."""
+    size = 0
+    for block in chain((first,), stream):
+        rest.append(block)
+        size += len(block)
+        if size > TAIL_MOST:
+            what = f"has more than {TAIL_MOST >> 20} MiB behind its events"
+            raise Foreign(str(path), what)
 
 
 def _past(text: str, at: int) -> int:

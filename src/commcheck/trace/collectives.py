@@ -36,9 +36,11 @@ def link_records(trace: Trace) -> None:
         copies: dict[int, list[int]] = {}
         with_kernel: set[int] = set()
         kinds = [code.kind for code in trace.codes]
-        for index, code in enumerate(device.code):
-            kind, launch = kinds[code], device.launch_start[index]
-            if kind is Kind.COMPUTE or launch < 0:
+        computes = [kind is Kind.COMPUTE for kind in kinds]
+        others = [index for index, code in enumerate(device.code) if not computes[code]]
+        for index in others:
+            kind, launch = kinds[device.code[index]], device.launch_start[index]
+            if launch < 0:
                 continue
             place = bisect_right(begins, launch) - 1
             if place < 0 or launch >= records[place].end:

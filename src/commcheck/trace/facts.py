@@ -98,6 +98,36 @@ class Lane:
     spans: tuple[tuple[int, int, str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What went over one kind of way of an NPU: HCCS, RDMA, PCIE, SDMA, SIO."""
+
+    name: str
+    size_bytes: int
+    time_ns: int
+
+    @property
+    def gbytes(self) -> float:
+        """In GB/s."""
+        return self.size_bytes / self.time_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Hccl:
+    """What HCCL's operators themselves counted on one rank, over all steps."""
+
+    count: int
+    moved_ns: int  # data on its way
+    waited_ns: int  # for the peer
+    links: tuple[Link, ...]
+
+    @property
+    def waited(self) -> float | None:
+        """Waiting by waiting and moving; None where they took no time."""
+        whole = self.waited_ns + self.moved_ns
+        return self.waited_ns / whole if whole else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankFacts:
     """What one rank's trace says."""
@@ -120,6 +150,7 @@ class RankFacts:
     unlinked: int  # device events whose launch is not in the trace
     records: int  # collective calls on the host
     notes: tuple[str, ...] = ()
+    hccl: Hccl | None = None
 
     @property
     def name(self) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.trace import steptable
+from commcheck.trace import hccltable, kerneltable, steptable
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.manyfiles import Watch, read_all
 from commcheck.trace.together import gathered
 
 _SUFFIXES: Final = (".json", ".json.gz")
+_TABLES: Final = (*steptable.NAMES, *kerneltable.NAMES)
 
 
 def job_facts(
@@ -48,12 +49,19 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path]]:
         inside = sorted(
             each
             for each in path.rglob("*")
-            if each.is_file() and (each.name.endswith(_SUFFIXES) or each.name in steptable.NAMES)
+            if each.is_file() and (each.name.endswith(_SUFFIXES) or each.name in _TABLES)
         )
-        views = [each for each in inside if each.name.startswith("trace_view.json")]
-        chosen = views or [each for each in inside if each.name in steptable.NAMES] or inside
+        chosen = _best(inside)
         if not chosen:
             raise UsageError(f"{path}: error: no .json or .json.gz below this folder [trace]")
         named.update(dict.fromkeys(chosen))
         searched.update(chosen)
     return list(named), searched
+
+
+def _best(inside: Sequence[Path]) -> list[Path]:
+    """Of what torch_npu leaves in a folder what tells most; else all that may be traces."""
+    views = [each for each in inside if each.name.startswith("trace_view.json")]
+    for names in (steptable.NAMES, kerneltable.NAMES):
+        views = views or [each for each in inside if each.name in names]
+    return views or [each for each in inside if each.name != hccltable.NAME]

@@ -73,9 +73,11 @@ def scan(path: Source, first: bytes, stream: Iterator[bytes], token: bytes, trac
     in Kineto's layout nor JSON, and for a file that is cut.
     """
     reader = _Scanner(path, token, trace)
-    carry = tail = b""
+    carry = before = last = b""
     for block in chain((first,), stream):
-        tail = (tail + block)[-_TAIL:]
+        # Whole blocks are not joined: that would copy the file twice.
+        before = (before + last)[-_TAIL:] if len(block) < _TAIL else last
+        last = block
         text = carry + block
         edge = text.rfind(token)
         if edge > 0:
@@ -84,7 +86,7 @@ def scan(path: Source, first: bytes, stream: Iterator[bytes], token: bytes, trac
         elif len(text) > 16 * HEAD_MOST:
             raise Foreign(str(path), f"has no event in {len(text):,} bytes, and is broken there")
         carry = text
-    keys = tail_keys(tail)
+    keys = tail_keys((before + last)[-_TAIL:])
     if keys is None:
         raise Foreign(str(path), cut(size_of(path)))
     reader.read(carry, len(carry))
@@ -119,7 +121,7 @@ class _Scanner:
         piece = text[at : end if end >= 0 else len(text)].decode("utf-8", "replace")
         try:
             event, _ = DECODER.raw_decode('{"cat": "' + piece)
-        except ValueError:
+        except (ValueError, RecursionError):
             loose = _LOOSE.match(piece)
             if loose is None:
                 what = f"has an event that is no JSON: {piece[:60]!r}"
@@ -144,27 +146,29 @@ class _Scanner:
             if not self._plain_collective(event, moved):
                 read, _ = DECODER.raw_decode("{" + event.decode("utf-8", "replace") + "}")
                 take_collective(read, self._trace, moved)
-        except ValueError:
+        except (ValueError, RecursionError):
             return  # a name with a bare quote, or damage: it counts for time, not for bytes
 
     def _plain_collective(self, event: bytes, moved: dict[bytes, tuple[Transfer, int]]) -> bool:
         """The same without reading all of it; equal arguments are understood once."""
-        found, times = _MOVED.search(event), _TIMES.search(event)
-        correlation, seq = _CORRELATION.search(event), _SEQ.search(event)
-        if found is None or times is None or (correlation is None and _CALL not in event):
+        found, correlation = _MOVED.search(event), _CORRELATION.search(event)
+        times = _TIMES.search(event) if correlation is None and _CALL in event else None
+        if found is None or (correlation is None and times is None):
             return False
-        if found[0] not in self._moves:
-            self._moves[found[0]] = transfer_of(json.loads(b"{" + found[0] + b"}"))
-        transfer = self._moves[found[0]]
+        text = found[0]
+        if text not in self._moves:
+            self._moves[text] = transfer_of(json.loads(b"{" + text + b"}"))
+        transfer = self._moves[text]
+        seq = _SEQ.search(event)
         number = int(seq[1]) if seq else -1
         if transfer is None:
             return True
         if correlation is not None:
             moved[correlation[1]] = (transfer, number)
-            return True
-        start = nanoseconds(times[1].decode())
-        end = start + nanoseconds(times[2].decode())
-        self._trace.records.append(Record(start, end, transfer, number))
+        elif times is not None:
+            start = nanoseconds(times[1].decode())
+            end = start + nanoseconds(times[2].decode())
+            self._trace.records.append(Record(start, end, transfer, number))
         return True
 
 

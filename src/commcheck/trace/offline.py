@@ -58,7 +58,7 @@ def analysis_of(
         checks=(PlannedCheck(causes.CHECK_ID, causes.TITLE),),
         results=tuple(results),
         notes=_notes(job, known),
-        screen=screen(job, verdicts),
+        screen=screen(job),
         facts=facts_json(job),
     )
 

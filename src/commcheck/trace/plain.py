@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from commcheck.trace.facts import JobFacts, RankFacts, Skew
+from commcheck.trace.facts import Hccl, JobFacts, RankFacts, Skew
 
 
 def facts_json(job: JobFacts) -> Mapping[str, object]:
@@ -95,6 +95,22 @@ def _rank_json(rank: RankFacts) -> dict[str, object]:
                 "sizes": sorted([size, count] for size, count in move.sizes.items())[:64],
             }
             for move in rank.moved
+        ],
+        "hccl": _hccl_json(rank.hccl),
+    }
+
+
+def _hccl_json(hccl: Hccl | None) -> dict[str, object] | None:
+    if hccl is None:
+        return None
+    return {
+        "operators": hccl.count,
+        "moving_ms": ms(hccl.moved_ns),
+        "waiting_ms": ms(hccl.waited_ns),
+        "waiting_ratio": _ratio(hccl.waited),
+        "links": [
+            {"link": link.name, "bytes": link.size_bytes, "gbytes_per_s": round(link.gbytes, 6)}
+            for link in hccl.links
         ],
     }
 

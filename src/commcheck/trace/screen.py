@@ -1,25 +1,22 @@
-"""One screen: where the step's time goes, what is wrong, how sure that is, what to set."""
+"""Where the step's time goes, in a few lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import median
 
-from commcheck.model import Status, Verdict
-from commcheck.trace.causes import framework_of
 from commcheck.trace.facts import JobFacts, RankFacts
 
 _LINES_MOST = 3
 
 
-def screen(job: JobFacts, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+def screen(job: JobFacts) -> tuple[str, ...]:
     """Lines for a terminal of 100 columns."""
     worst = max(job.ranks, key=lambda rank: rank.share("exposed_judged_ns") or 0.0)
     return (
         _headline(job),
         *_times(worst, len(job.ranks) > 1),
         *_collectives(job, worst),
-        *(line for verdict in verdicts[:_LINES_MOST] for line in _finding(verdict)),
+        *_hccl(worst),
     )
 
 
@@ -87,13 +84,8 @@ def _collectives(job: JobFacts, rank: RankFacts) -> list[str]:
     return lines
 
 
-def _finding(verdict: Verdict) -> list[str]:
-    if verdict.cause is None:
-        return [f"{verdict.status.value}: {verdict.reason}"]
-    sure = verdict.measured.get("sure", "")
-    what = {Status.FAIL: "wrong", Status.WARN: "worth a look"}.get(verdict.status, "said")
-    lines = [f"{what}: {verdict.cause.title.en} ({sure})"]
-    for remedy in verdict.remedies[:_LINES_MOST]:
-        whose = framework_of(remedy)
-        lines.append(f"  set: {f'{whose}: ' if whose else ''}{remedy.command}")
-    return lines
+def _hccl(rank: RankFacts) -> list[str]:
+    if rank.hccl is None or rank.hccl.waited is None:
+        return []
+    ways = "".join(f", {link.name} {link.gbytes:.1f} GB/s" for link in rank.hccl.links)
+    return [f"  of HCCL's own time {rank.hccl.waited:.0%} waits for the peer{ways}"]

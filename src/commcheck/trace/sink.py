@@ -6,7 +6,10 @@ integers all at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import add
 from typing import Final
 
 from commcheck.trace import names
@@ -41,23 +44,32 @@ Row = tuple[bytes, bytes, bytes, bytes]
 Key = tuple[str, str, str, str]
 """Category, name, pid, tid."""
 
-_NOTE, _NOTHING, _MISFIT = -1, -2, -3
+_NOTE, _NOTHING = -1, -2
 _LAUNCH: Final = -10
 """Meanings from here down are launches, one for each thread of the host."""
 _GRAPH: Final = -1_000_000
 """And from here down launches of many kernels at once."""
-_UNKNOWN: Final = (b"-1", b"0", b"-1")
+_UNKNOWN: Final = (-1, -1, -1)
+
+_Launch = tuple[int, int, int]
+"""Start, end, number of the thread."""
 
 
-_Launch = tuple[bytes, bytes, bytes]
-"""ts, dur, number of the thread."""
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Events of one device on their way into its columns."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    codes: list[int] = field(default_factory=list)
+    launches: list[_Launch] = field(default_factory=list)
 
 
 class _Meanings(dict[bytes, int]):
     """What beginnings mean, each learnt when it is first seen."""
 
     def __init__(self, learn: Callable[[bytes], int]) -> None:
-        super().__init__({b"": _MISFIT})
+        super().__init__()
         self._learn = learn
 
     def __missing__(self, beginning: bytes) -> int:
@@ -76,10 +88,9 @@ class Sink:
         self._key_of = key_of
         self._meanings = _Meanings(lambda beginning: self._learn(beginning, key_of(beginning)))
         self._keys: dict[bytes, Key] = {}
-        self._threads: dict[int, bytes] = {}  # by meaning
-        self._rows: dict[int, list[bytes]] = {}  # by code: the batch of its device
-        self._codes: dict[int, list[int]] = {}
-        self._batches: dict[str, tuple[list[bytes], list[int]]] = {}
+        self._threads: dict[int, int] = {}  # by meaning
+        self._batch_of: dict[int, _Batch] = {}  # by code
+        self._batches: dict[str, _Batch] = {}  # by device
         self._launches: dict[bytes, _Launch] = {}
         self._graphs: dict[bytes, _Launch] = {}
         self._waiting: dict[bytes, list[tuple[Device, int]]] = {}
@@ -96,7 +107,7 @@ class Sink:
         if category in DEVICE_CATEGORIES:
             kind = self._trace.kind_of(category, name)
             code = self._trace.code(kind, name, pid, tid)
-            self._rows[code], self._codes[code] = self._batches.setdefault(pid, ([], []))
+            self._batch_of[code] = self._batches.setdefault(pid, _Batch())
             return code
         if category == "user_annotation":
             self._keys[beginning] = key
@@ -104,18 +115,34 @@ class Sink:
         if category in LAUNCH_CATEGORIES and names.LAUNCH.search(name):
             thread = self._trace.thread(pid, tid)
             meaning = (_GRAPH if "graph" in name.lower() else _LAUNCH) - thread
-            self._threads[meaning] = b"%d" % thread
+            self._threads[meaning] = thread
             return meaning
         return _NOTHING
 
-    def feed(self, rows: Iterable[Row], moved: Mapping[bytes, tuple[Transfer, int]]) -> int:
+    def feed(self, rows: Sequence[Row], moved: Mapping[bytes, tuple[Transfer, int]]) -> int:
         """Take events, and by correlation what they moved. How many have no beginning."""
-        meanings, launches, waiting = self._meanings, self._launches, self._waiting
-        all_rows, all_codes = self._rows, self._codes
+        fit = [row for row in rows if row[0]]
+        if fit:
+            beginnings, ts, dur, correlations = zip(*fit, strict=True)
+            starts = _numbers(ts)
+            ends = list(map(add, starts, _numbers(dur)))
+            meanings = list(map(self._meanings.__getitem__, beginnings))
+            self._take(zip(meanings, correlations, starts, ends, strict=True), moved)
+            for at in (at for at, meaning in enumerate(meanings) if meaning == _NOTE):
+                _, name, pid, tid = self._keys[beginnings[at]]
+                self._trace.annotate(name, starts[at], ends[at], self._trace.thread(pid, tid))
+        self._flush()
+        return len(rows) - len(fit)
+
+    def _take(
+        self,
+        events: Iterable[tuple[int, bytes, int, int]],
+        moved: Mapping[bytes, tuple[Transfer, int]],
+    ) -> None:
+        """Join launches and device work, by meaning, correlation, start and end."""
+        launches, waiting, batch_of = self._launches, self._waiting, self._batch_of
         take = launches.pop
-        misfits = 0
-        for beginning, ts, dur, correlation in rows:
-            meaning = meanings[beginning]
+        for meaning, correlation, start, end in events:
             if meaning >= 0:
                 launch = take(correlation, None)
                 if launch is None:
@@ -124,29 +151,23 @@ class Sink:
                         self._wait(meaning, correlation)
                 if moved and correlation in moved:
                     self._move(meaning, moved[correlation])
-                all_rows[meaning] += (ts, dur, *launch)
-                all_codes[meaning].append(meaning)
+                batch = batch_of[meaning]
+                batch.starts.append(start)
+                batch.ends.append(end)
+                batch.codes.append(meaning)
+                batch.launches.append(launch)
             elif meaning <= _LAUNCH:
-                launch = (ts, dur, self._threads[meaning])
+                launch = (start, end, self._threads[meaning])
                 if meaning <= _GRAPH:
                     self._graphs[correlation] = launch
                 if waiting and correlation in waiting:
                     self._arrive(correlation, launch)
                 elif meaning > _GRAPH:
                     launches[correlation] = launch
-            elif meaning == _NOTE:
-                _, name, pid, tid = self._keys[beginning]
-                start = _ns(ts)
-                thread = self._trace.thread(pid, tid)
-                self._trace.annotate(name, start, start + _ns(dur), thread)
-            elif meaning == _MISFIT:
-                misfits += 1
-        self._flush()
-        return misfits
 
     def _next(self, meaning: int) -> tuple[Device, int]:
         device = self._trace.device(self._trace.codes[meaning].device)
-        return device, len(device.start) + len(self._codes[meaning])
+        return device, len(device.start) + len(self._batch_of[meaning].codes)
 
     def _move(self, meaning: int, what: tuple[Transfer, int]) -> None:
         if self._trace.codes[meaning].kind is Kind.COMM:
@@ -160,31 +181,29 @@ class Sink:
     def _arrive(self, correlation: bytes, launch: _Launch) -> None:
         """A launch whose kernels were written before it."""
         self._flush()
-        start, thread = _ns(launch[0]), int(launch[2])
         for device, index in self._waiting.pop(correlation):
-            device.launch_start[index] = start
-            device.launch_end[index] = start + _ns(launch[1])
-            device.thread[index] = thread
+            device.launch_start[index], device.launch_end[index], device.thread[index] = launch
 
     def _flush(self) -> None:
-        for name, (rows, codes) in self._batches.items():
-            if not codes:
+        for name, batch in self._batches.items():
+            if not batch.codes:
                 continue
             device = self._trace.device(name)
-            numbers = list(map(int, b" ".join(rows).replace(b".", b"").split()))
-            starts, launches = numbers[0::5], numbers[2::5]
-            device.start.extend(starts)
-            device.end.extend(map(int.__add__, starts, numbers[1::5]))
-            device.launch_start.extend(launches)
-            device.launch_end.extend(map(int.__add__, launches, numbers[3::5]))
-            device.thread.extend(numbers[4::5])
-            device.code.extend(codes)
-            rows.clear()
-            codes.clear()
+            # An array made of a list and added is three times as fast as one that is extended.
+            device.start += array("q", batch.starts)
+            device.end += array("q", batch.ends)
+            device.code += array("i", batch.codes)
+            starts, ends, threads = zip(*batch.launches, strict=True)
+            device.launch_start += array("q", starts)
+            device.launch_end += array("q", ends)
+            device.thread += array("i", threads)
+            for column in (batch.starts, batch.ends, batch.codes, batch.launches):
+                column.clear()
         if len(self._launches) > PENDING_MOST:
             for correlation in list(self._launches)[: PENDING_MOST // 2]:
                 del self._launches[correlation]
 
 
-def _ns(text: bytes) -> int:
-    return int(text.replace(b".", b""))
+def _numbers(texts: Iterable[bytes]) -> list[int]:
+    """Times as text, with Kineto's point or without, as nanoseconds."""
+    return list(map(int, b" ".join(texts).replace(b".", b"").split()))

@@ -24,6 +24,12 @@ BLOCK: Final = 1 << 18
 HEAD_MOST: Final = 4 << 20
 """A trace's keys before its events are a few kB; 4 MiB without events is something else."""
 
+TAIL_MOST: Final = 64 << 20
+"""The keys behind the events are held whole; they are a few kB."""
+
+HELD_MOST: Final = 512 << 20
+"""Text of a trace that a host sent, which may have packed anything. Its own is a tenth of that."""
+
 EXPECTED: Final = (
     "expected a trace of torch.profiler (an object with traceEvents) or of torch_npu "
     "(trace_view.json, a list of events)"
@@ -85,6 +91,9 @@ def blocks(path: Source, progress: Progress, size: int = BLOCK) -> Iterator[byte
             seen = at = 0
             while block := stream.read(size):
                 seen += len(block)
+                if seen > HELD_MOST and isinstance(path, Held):
+                    what = f"unpacks to more than {HELD_MOST >> 20} MiB; profile fewer steps"
+                    raise Foreign(str(path), what)
                 now = raw.tell()
                 progress(now - at)
                 at = now
@@ -127,7 +136,7 @@ def split_head(path: Source, stream: Iterator[bytes]) -> tuple[Keys | None, byte
             head = text[: found.start()] + b'"traceEvents": []}'
             try:
                 keys = json.loads(head.decode("utf-8-sig", "replace"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise Foreign(
                     str(path), f"is no JSON before its events ({error}); {EXPECTED}"
                 ) from None
@@ -147,7 +156,7 @@ def tail_keys(tail: bytes) -> Keys | None:
             continue
         try:
             keys, end = DECODER.raw_decode(_OPEN + text[at + 1 :])
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not text[at + 1 + end - len(_OPEN) :].strip():
             return dict(keys)

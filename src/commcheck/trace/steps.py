@@ -46,7 +46,7 @@ def measure(trace: Trace) -> tuple[RankFacts, ...]:
 
 def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
     found, outside = windows(trace, device)
-    unlinked = sum(launch < 0 for launch in device.launch_start)
+    unlinked = device.launch_start.count(-1)
     knows_launches = unlinked <= UNLINKED_MOST * len(device.start)
     steps = []
     over: list[_Row] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commcheck.errors import UsageError
-from commcheck.trace import steptable
+from commcheck.trace import hccltable, kerneltable, steptable
 from commcheck.trace.facts import JobFacts, RankFacts
 from commcheck.trace.ranks import job_of
 from commcheck.trace.read import read
@@ -28,9 +28,7 @@ class Read:
 def read_one(path: Source, kernels: tuple[str, ...], progress: Progress) -> Read:
     """One trace, or a table of steps where the name says so; what is wrong is told, not raised."""
     try:
-        if isinstance(path, Path) and path.name in steptable.NAMES:
-            return Read(path, steptable.read(path))
-        ranks = measure(read(path, progress, kernels))
+        ranks = _read(path, kernels, progress)
     except Foreign as error:
         return Read(path, problem=str(error))
     if not ranks:
@@ -38,6 +36,22 @@ def read_one(path: Source, kernels: tuple[str, ...], progress: Progress) -> Read
             path, problem=str(Foreign(str(path), "holds no device event and no collective"))
         )
     return Read(path, ranks)
+
+
+def _read(path: Source, kernels: tuple[str, ...], progress: Progress) -> tuple[RankFacts, ...]:
+    if not isinstance(path, Path):
+        return measure(read(path, progress, kernels))
+    if path.name in steptable.NAMES:
+        return steptable.read(path)
+    if path.name == hccltable.NAME:
+        what = "tells of no step; give the folder it lies in, with the trace or table beside it"
+        raise Foreign(str(path), what)
+    if path.name in kerneltable.NAMES:
+        ranks = kerneltable.read(path)
+    else:
+        ranks = measure(read(path, progress, kernels))
+    hccl = hccltable.beside(path) if any(rank.layout == "ascend" for rank in ranks) else None
+    return tuple(replace(rank, hccl=hccl) for rank in ranks) if hccl else ranks
 
 
 def gathered(

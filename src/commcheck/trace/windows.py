@@ -74,8 +74,8 @@ def _on_device(steps: Sequence[Annotation], device: Device) -> tuple[list[Window
     linked = any(len(events) for events in mine)
     if linked:
         kept = [number for number, events in enumerate(mine) if len(events)]
-        first = [min(device.start[index] for index in mine[number]) for number in kept]
-        last = max(ends[kept[-1]], max(device.end[index] for index in mine[kept[-1]]))
+        first = [min(map(device.start.__getitem__, mine[number])) for number in kept]
+        last = max(ends[kept[-1]], max(map(device.end.__getitem__, mine[kept[-1]])))
     else:
         kept = list(range(len(steps)))
         first, last = begins, ends[-1]
@@ -94,13 +94,13 @@ def _bounded(
     steps: Sequence[Annotation], mine: Sequence[array[int]], device: Device
 ) -> list[Window]:
     filled = [
-        (min(device.start[index] for index in events), step, events)
+        (min(map(device.start.__getitem__, events)), step, events)
         for step, events in zip(steps, mine, strict=True)
         if len(events)
     ]
     filled.sort(key=lambda each: each[0])
     # Work of an earlier step may be the last to end.
-    last = max((device.end[index] for _, _, events in filled for index in events), default=0)
+    last = max((max(map(device.end.__getitem__, each[2])) for each in filled), default=0)
     nexts = [start for start, _, _ in filled[1:]]
     ends = [*nexts, max(filled[-1][1].end, last)] if filled else []
     return [

@@ -1,0 +1,101 @@
+"""torch_npu's kernel_details.csv: every kernel and operator of a rank, where no trace is at hand.
+
+Source: torch_npu profiler/analysis, MindStudio "kernel_details". Times in microseconds; a start
+may end in a tab. Communication operators carry N/A for their ids.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from commcheck.trace.ascend import COMPUTE, MEMORY, transfer_named
+from commcheck.trace.facts import RankFacts
+from commcheck.trace.microseconds import nanoseconds
+from commcheck.trace.names import Kind
+from commcheck.trace.read import rank_beside
+from commcheck.trace.source import Foreign
+from commcheck.trace.steps import measure
+from commcheck.trace.store import Annotation, Trace
+
+NAMES: Final = ("kernel_details.csv",)
+_NAME, _START, _DURATION = "Name", "Start Time(us)", "Duration(us)"
+_CORE, _STEP = "Accelerator Core", "Step Id"
+_NEEDED: Final = (_NAME, _CORE, _START, _DURATION)
+
+Spans = dict[str, tuple[int, int]]
+"""First start and last end by step."""
+
+
+def read(path: Path) -> tuple[RankFacts, ...]:
+    """The facts of the table's rank. Raises ``Foreign`` where it is no such table."""
+    trace = Trace(path.name, layout="ascend", backend="hccl", rank=rank_beside(path))
+    steps: Spans = {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            table = csv.DictReader(file)
+            missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
+            if missing:
+                what = f"has no column {missing[0]!r}; expected kernel_details.csv of torch_npu"
+                raise Foreign(str(path), what)
+            for number, row in enumerate(table, 2):
+                _take(path, number, row, trace, steps)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise Foreign(str(path), f"cannot be read as a table: {error}") from None
+    if not trace.devices:
+        raise Foreign(str(path), "has no row of a kernel; expected one for each")
+    _number(trace, steps)
+    note = "from a table of kernels: whether they waited for their launches is not in it"
+    return tuple(
+        replace(
+            facts,
+            steps=tuple(replace(step, host_ns=None) for step in facts.steps),
+            notes=(*facts.notes, note),
+        )
+        for facts in measure(trace)
+    )
+
+
+def _take(
+    path: Path, number: int, row: Mapping[str, str | None], trace: Trace, steps: Spans
+) -> None:
+    def ns(column: str) -> int:
+        try:
+            return nanoseconds((row.get(column) or "").strip())
+        except ValueError as error:
+            raise Foreign(str(path), f"line {number}: {column}: {error}") from None
+
+    name, core = row.get(_NAME) or "", row.get(_CORE) or ""
+    transfer = transfer_named(name)
+    if transfer is not None:
+        kind = Kind.COMM
+    elif COMPUTE.search(core):
+        kind = Kind.COMPUTE
+    elif MEMORY.search(name) or MEMORY.search(core):
+        kind = Kind.MEM
+    else:
+        return
+    start = ns(_START)
+    end = start + ns(_DURATION)
+    stream = (row.get("Stream ID") or "").strip() or "N/A"
+    # Operators carry their number in their name: one code for all of a kind.
+    code = trace.code(kind, transfer.kind if transfer else name, "npu", stream)
+    device = trace.device("npu")
+    index = device.add(start, end, code)
+    if transfer is not None:
+        device.transfers[index] = (transfer, -1)
+    step = (row.get(_STEP) or "").strip()
+    if step:
+        first, last = steps.get(step, (start, end))
+        steps[step] = (min(first, start), max(last, end))
+
+
+def _number(trace: Trace, steps: Spans) -> None:
+    """Each step until the next one begins, as on the device."""
+    begun = sorted((first, last, step) for step, (first, last) in steps.items())
+    ends = [first for first, _, _ in begun[1:]] + [max((last for _, last, _ in begun), default=0)]
+    for (first, _, step), end in zip(begun, ends, strict=True):
+        trace.steps.append(Annotation(f"step {step}", first, end, 0))
