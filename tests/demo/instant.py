@@ -10,7 +10,7 @@ import contextlib
 import io
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -22,18 +22,20 @@ from commcheck.collect.session import Session
 from commcheck.demo.command import PLAIN, command_words, gpu_queries
 from commcheck.demo.fleet import INVENTORY, Fleet
 from commcheck.demo.folder import TIME_PASSES
+from commcheck.demo.pings import npu_ping
 from commcheck.demo.state import HostState
+from commcheck.errors import Unreachable
 from commcheck.formats.hccn import SCRIPT
 from commcheck.model import Host
 
 
-def climb(states: Sequence[HostState], out: Path) -> int:
+def climb(states: Sequence[HostState], out: Path, *words: str) -> int:
     """Climb on the hosts; the run lies below ``out``, JUnit files in ``out/junit``. The exit code.
 
-    The options are those of ``commcheck demo``, whatever it has.
+    The options are those of ``commcheck demo``, whatever it has; ``words`` are more of them.
     """
     given = ["--out", str(out), "--junit", str(out / "junit"), "--format", "json", "--forks", "4"]
-    context = main.commands["demo"].make_context("demo", [*given])
+    context = main.commands["demo"].make_context("demo", [*given, *words])
     options = dict(context.params)
     for name in ("hosts", "faults", "personas", "connect_timeout", "host_deadline"):
         del options[name]
@@ -43,7 +45,7 @@ def climb(states: Sequence[HostState], out: Path) -> int:
         return commands.climb(
             inventory=(INVENTORY,),
             inventory_from=fleet.folder,
-            visitors=lambda _run, _note: nullcontext(lambda _host: visitor),
+            visitors=lambda _run, _note, _allow: nullcontext(lambda _host: visitor),
             reach={"simulated": "yes"},
             host_deadline_s=60.0,
             sources={},
@@ -60,6 +62,8 @@ class InstantVisitor:
     def visit(self, host: Host, ask: Ask, sink: Sink) -> None:
         """See ``Visitor``."""
         root = self._fleet.root(host.name)
+        if not root.exists():  # it is down, and nothing of it was rendered
+            raise Unreachable("tcp-refused", "nothing listens")
         found: list[Frame] = []
         LocalVisitor(lambda host: Session(f"instant.{host.name}", sysfs_root=str(root))).visit(
             host, lambda _: (), found.append
@@ -70,18 +74,18 @@ class InstantVisitor:
             if phase == "start" != request.at:
                 subprocess.run([root.parent / "bin" / TIME_PASSES], check=True)
             phase = request.at
-            sink(answered(request, root))
+            sink(answered(request, root, self._fleet.hosts))
 
     def stop(self) -> None:
         """See ``Visitor``: a visit ends by itself."""
 
 
-def answered(request: Request, root: Path) -> Frame:
-    """What the command says on the host that lies in ``root``."""
+def answered(request: Request, root: Path, hosts: Mapping[str, HostState]) -> Frame:
+    """What the command says on the host of ``hosts`` that lies in ``root``."""
     argv = request.command.argv
     began = time.monotonic()
     if argv[2:3] == (SCRIPT,):
-        out, err, rc = asked_of_npus(argv[4], argv[5:], root.parent / "answers")
+        out, err, rc = asked_of_npus(argv[4], argv[5:], root.parent / "answers", hosts)
     elif argv[0] in PLAIN:
         out, err, rc = read(argv, root)
     else:
@@ -91,19 +95,26 @@ def answered(request: Request, root: Path) -> Frame:
 
 def read(argv: Sequence[str], root: Path) -> tuple[bytes, bytes, int]:
     """What this machine's own program finds below ``root``."""
-    ours = ("/sys/", "/proc/", "/etc/hccn.conf")
+    ours = ("/sys/", "/proc/", "/etc/hccn.conf", "/usr/local/Ascend/")
     under = [f"{root}{word}" if word.startswith(ours) else word for word in argv]
     done = subprocess.run(under, capture_output=True, check=False)
     plain = [each.replace(str(root).encode(), b"") for each in (done.stdout, done.stderr)]
     return plain[0], plain[1], done.returncode
 
 
-def asked_of_npus(ids: str, query: Sequence[str], answers: Path) -> tuple[bytes, bytes, int]:
+def asked_of_npus(
+    ids: str, query: Sequence[str], answers: Path, hosts: Mapping[str, HostState]
+) -> tuple[bytes, bytes, int]:
     """As the script asks ``hccn_tool``, which over SSH runs as it is."""
     told = []
+    host = hosts[answers.parent.name]
     for npu in ids.split(":"):
         out, _, rc = said(("hccn_tool", "-i", npu, *query), answers)
         told.append(b"[npu %s rc %d]\n%s\n" % (npu.encode(), rc, out.rstrip(b"\n")))
+        far = next((each.vnic for each in host.npus if str(each.number) != npu), None)
+        if b"DOWN" in out and far:
+            words = ("hccn_tool", "-i", npu, "-hccs_ping", "-g", "address", far)
+            told.append(b"[hccs]\n%s" % npu_ping(host, hosts.values(), words[1:])[0].encode())
     return b"".join(told) + b"[end]\n", b"", 0
 
 

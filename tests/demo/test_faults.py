@@ -108,7 +108,9 @@ def agree(verdicts: Sequence[Mapping[str, Any]], junit: Path, html: Path) -> Non
     found = wrong_only(findings(verdicts))
     assert in_junit(junit) == found
     said = in_html(html)
-    assert said.keys() == found.keys()
+    # A host that cannot be told is shown there as well; JUnit calls it skipped.
+    unsure = {each["host"] for each in verdicts if each["kind"] == "undecidable"}
+    assert said.keys() - unsure == found.keys() - unsure
     for each in verdicts:
         host = each["subject"].partition("/")[0]
         if each["status"] in ("fail", "error") and len(found[host]) == 1:

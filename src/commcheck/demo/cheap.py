@@ -238,12 +238,13 @@ def _hold(
             channel.close()
             return
         _answer(channel, nonce[1], 0, Answer(found), None)
-        size = int(stdin.readline().split()[0])
+        told = stdin.readline().split()
+        size = int(told[0]) if told else 0  # none: the client left before it asked
         for line in stdin.read(size).decode("utf-8", "surrogateescape").splitlines():
-            told = _TOLD.fullmatch(line)
-            if told is not None:
-                answer = answers.get(told["words"], Answer("", 127))
-                _answer(channel, nonce[1], int(told["number"]), answer, int(told["most"]))
+            asked = _TOLD.fullmatch(line)
+            if asked is not None:
+                answer = answers.get(asked["words"], Answer("", 127))
+                _answer(channel, nonce[1], int(asked["number"]), answer, int(asked["most"]))
         end = f"\n{nonce[1]} bye\n".encode()
         channel.sendall(end)
         channel.sendall_stderr(end)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from commcheck.demo.parts import File
 from commcheck.demo.state import HostState
@@ -25,12 +26,13 @@ PIPE: Final = ".exchange"
 _APART: Final = "\x1f"
 _END: Final = b"\n"
 _PATIENCE_S: Final = 5.0
+_MEET_S: Final = 30.0
 
 ASKER: Final = r"""#!/bin/sh
 # Asks the fleet's network and prints what it answers. One write, so that no two run together.
 host=${0%/bin/*}
 a=$(printf '\037')
-words="$host$a$$$a$NCCL_IB_HCA$a$NCCL_TESTS_SPLIT$a$NCCL_DEBUG$a${0##*/}"
+words="$host$a$$$a$NCCL_IB_HCA$a$NCCL_TESTS_SPLIT$a$NCCL_DEBUG$a$NCCL_DEBUG_SUBSYS$a${0##*/}"
 for word; do words=$words$a$word; done
 reply=$host/home/.reply.$$
 mkfifo "$reply" || exit 70
@@ -50,6 +52,8 @@ class Exchange:
         self._folder = folder
         self._states = dict(states)
         self._lock = threading.Lock()
+        self._meeting = threading.Condition()
+        self._groups: dict[tuple[str, int], dict[int, str]] = {}  # host by node
         os.mkfifo(folder / PIPE, 0o600)
         # Open for both: a pipe that nobody writes to at the moment does not end.
         self._pipe = os.open(folder / PIPE, os.O_RDWR | os.O_CLOEXEC)
@@ -73,14 +77,34 @@ class Exchange:
                 threading.Thread(target=self._serve, args=(os.fsdecode(line),), daemon=True).start()
 
     def _serve(self, line: str) -> None:
-        host, pid, hca, split, debug, *argv = line.split(_APART)
-        env = {"NCCL_IB_HCA": hca, "NCCL_TESTS_SPLIT": split, "NCCL_DEBUG": debug}
+        host, pid, hca, split, debug, subsystems, *argv = line.split(_APART)
+        env = {
+            "NCCL_IB_HCA": hca,
+            "NCCL_TESTS_SPLIT": split,
+            "NCCL_DEBUG": debug,
+            "NCCL_DEBUG_SUBSYS": subsystems,
+        }
         name = Path(host).name
+        met = self._meet(name, json.loads(argv[1])["place"]) if argv[0] == "train_step" else ()
         with self._lock:
-            said = answer(self._states, name, argv, env)
+            said = answer(self._states, name, argv, env, met)
             for each in said.used:
                 self._pass_time(each)
         self._reply(Path(host) / "home" / f".reply.{pid}", f"{said.rc}\n{said.text}")
+
+    def _meet(self, name: str, place: Mapping[str, Any]) -> tuple[str, ...]:
+        """The hosts of one training, once all have come; where some do not, only this one."""
+        nodes, key = place["nodes"], (place["master"], place["port"])
+        if nodes == 1:
+            return (name,)
+        with self._meeting:
+            group = self._groups.setdefault(key, {})
+            if len(group) == nodes:  # of an earlier training
+                group = self._groups[key] = {}
+            group[place["node"]] = name
+            self._meeting.notify_all()
+            self._meeting.wait_for(lambda: len(group) == nodes, _MEET_S)
+        return tuple(group[node] for node in sorted(group))
 
     def _reply(self, path: Path, text: str) -> None:
         """Where the asker was killed, nobody reads: then it is given up."""

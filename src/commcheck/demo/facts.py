@@ -21,6 +21,8 @@ class Wire:
     switch: str = "leaf-01"  # empty: nobody is heard
     switch_port: str = "Ethernet12"
     switch_pfc: frozenset[int] = frozenset({3})
+    vlan: int = 100  # of the switch port
+    path_mtu_bytes: int = 9216  # least of the switch ports on the way
     described_as: str = ""  # by the switch: "gpu-01:ens1np0"
     pkeys: tuple[int, ...] = (0xFFFF,)
     read_request_bytes: int = 4096
@@ -35,6 +37,7 @@ class System:
     iommu: str = "identity"  # how each group translates
     memlock: str = "unlimited"
     shares_subnet: bool = False  # all rails in one, without rules
+    launch_ns: int = 4_000  # what the launch of a kernel takes its CPU
 
 
 OVERLAPS: Final = (
@@ -52,7 +55,7 @@ class Job:
     ``variables``: set for all ranks on top of what any job has; an empty value unsets one.
     ``flags``: of its command line, that decide about communication.
     ``lost``: local ranks whose process is gone. ``stopped``: local ranks in state T. ``ras``: its
-    RAS service answers.
+    RAS service answers. ``memlock``: what each rank may lock.
     """
 
     variables: tuple[tuple[str, str], ...] = ()
@@ -60,6 +63,7 @@ class Job:
     lost: frozenset[int] = frozenset()
     stopped: frozenset[int] = frozenset()
     ras: bool = True
+    memlock: str = "unlimited"
 
 
 GOOD_JOB: Final = Job()

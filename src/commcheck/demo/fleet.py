@@ -18,6 +18,7 @@ from commcheck.collect.base import Ask, Frame, Request, Sink
 from commcheck.collect.ssh import SshSettings, SshVisitor
 from commcheck.command import Command
 from commcheck.demo import folder as host_folder
+from commcheck.demo import nccl_log
 from commcheck.demo.exchange import Exchange
 from commcheck.demo.job import leads_job
 from commcheck.demo.server import ADDRESS, HostServer
@@ -91,6 +92,11 @@ class Fleet:
             sock.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    @property
+    def hosts(self) -> Mapping[str, HostState]:
+        """Every host's state as it was at the start, by name."""
+        return self._states
+
     def root(self, host: str) -> Path:
         """What a host takes for its /."""
         return self.folder / host / "root"
@@ -142,6 +148,10 @@ class Fleet:
             return int(closed.getsockname()[1]), known_key
         where = self.folder / state.name
         host_folder.write(state, where, self._queries)
+        for log in nccl_log.logs(state, tuple(self._states.values())):
+            path = where / "root" / log.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(log.text)
         other = paramiko.ECDSAKey.generate() if state.reach != "up" else known_key
         server = HostServer(
             host_key=other if state.reach == "other-key" else known_key,

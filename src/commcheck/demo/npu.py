@@ -28,7 +28,10 @@ class NpuState:
     netdetect: str | None = ""  # "": the gateway
     kept_address: str | None = ""  # "": as it is set
     name: str = "910B3"
+    chips: int = 1  # of its module, which npu-smi counts as one NPU
     driver: str = "24.1.rc3"
+    firmware: str = "7.5.0.1.129"
+    cann: str = "8.0.RC3"  # of its host
     present: bool = True
     health: str = "OK"
     link_up: bool = True
@@ -42,6 +45,8 @@ class NpuState:
     rx_mw: tuple[float, ...] = (1.0189, 1.0242, 0.9911, 1.0312)
     module: bool = True
     switch: str = "leaf-npu-01"
+    vlan: int = 200  # of the switch port
+    vnic: str | None = None  # of an A3: its address on HCCS
     far_hccs: frozenset[int] = frozenset()  # chips that it reaches over SYS only
     changes: tuple[tuple[int, str], ...] = ((1_324_643, "UP"),)
     counts: Mapping[str, Count] = field(default_factory=dict)
@@ -59,6 +64,21 @@ class NpuState:
 
 _BUSES: Final = (0xC1, 0x01, 0xC2, 0x02, 0x81, 0x41, 0x82, 0x42)
 """PCI buses of the chips of a 910B board in the order of their ids, which is not PCI's."""
+
+
+def a3_npus(number: int) -> Iterable[NpuState]:
+    """Of host ``number``: eight modules of two chips, each chip with a port and on HCCS."""
+    for npu in range(16):
+        net = f"10.21.{npu + 1}"
+        yield NpuState(
+            npu,
+            f"0000:{0x81 + 2 * npu:02x}:00.0",
+            f"{net}.{number + 10}",
+            f"{net}.1",
+            name="Ascend910",
+            chips=2,
+            vnic=f"192.{number % 256}.{npu}.199",
+        )
 
 
 def healthy_npus(number: int) -> Iterable[NpuState]:

@@ -29,7 +29,7 @@ def is_lossless(nic: NicState) -> bool:
     """True where nothing is dropped because a buffer is full."""
     if nic.link_layer == "InfiniBand":
         return True  # credits
-    return roce_priority(nic) in nic.qos.pfc or (nic.pause_rx and nic.pause_tx)
+    return nic.ecn_only or roce_priority(nic) in nic.qos.pfc or (nic.pause_rx and nic.pause_tx)
 
 
 # --- counters -----------------------------------------------------------------------------------
@@ -109,6 +109,9 @@ _PCIE_SHARE: Final = 0.859
 _OVERHEAD_BYTES: Final = {"Ethernet": 82, "InfiniBand": 26}
 """Of each packet, RoCE v2 with preamble and gap, or LRH, BTH and both CRCs."""
 
+_SLOW_WAY: Final = 0.25
+"""Own choice: what is left where all flows of two hosts meet on one of four uplinks."""
+
 _THROUGH_HOST_MEMORY: Final = 0.4
 """Of the bandwidth, where GPU memory is copied to the host's first (NCCL issues 1412, 2409)."""
 
@@ -148,14 +151,18 @@ def end(host: HostState, nic: NicState) -> Path | None:
 
 
 def between(one: HostState, other: HostState, rail: int) -> Path | None:
-    """The path of a rail between two hosts: its worse end. None: an end is missing or down."""
+    """The path of a rail between two hosts: its worse end, or the fabric between them.
+
+    None: an end is missing or down.
+    """
     ends = [end(host, host.nics[rail]) for host in (one, other) if rail < len(host.nics)]
     if len(ends) < 2 or ends[0] is None or ends[1] is None:
         return None
     slower = min(ends[0], ends[1], key=lambda path: path.beta_bytes_s)
+    crossed = other.number in one.slow_to or one.number in other.slow_to
     return Path(
         max(ends[0].alpha_s, ends[1].alpha_s),
-        slower.beta_bytes_s,
+        slower.beta_bytes_s * (_SLOW_WAY if crossed else 1.0),
         "tcp" if "tcp" in (ends[0].over, ends[1].over) else "rdma",
         max(ends[0].loss, ends[1].loss),
     )
@@ -179,6 +186,25 @@ def network(one: HostState, other: HostState) -> Path | None:
         slowest.over,
         max(path.loss for path in left),
     )
+
+
+def between_npus(one: HostState, other: HostState) -> Path | None:
+    """The ports of all NPUs together, the slowest times their number. None: one is down."""
+    ports = [npu for host in (one, other) for npu in host.npus]
+    if not ports or any(not npu.link_up or npu.address is None for npu in ports):
+        return None
+    count = min(len(one.npus), len(other.npus))
+    payload = min(npu.mtu_bytes / (npu.mtu_bytes + _OVERHEAD_BYTES["Ethernet"]) for npu in ports)
+    wire = min(npu.speed_mbits for npu in ports) * 1e6 / 8 * payload * _PRACTICE
+    lossless = all(_NPU_PRIORITY in npu.pfc for npu in ports)
+    return Path(RDMA_S, wire * count, "rdma", 0.0 if lossless else _LOSS)
+
+
+HCCS: Final = Path(NVLINK_S, 150e9, "nvlink")
+"""Inside a host of eight 910B: a ring takes about three quarters of seven links of 28 GB/s."""
+
+_NPU_PRIORITY: Final = 4
+"""HCCL's default: traffic class 132, DSCP 33, priority 4."""
 
 
 def inside(host: HostState, *, nvls: bool = False) -> Path | None:

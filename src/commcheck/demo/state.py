@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from commcheck.demo.counts import HEALTHY, Counts
+from commcheck.demo.efa import EfaState
 from commcheck.demo.facts import GOOD_JOB, GOOD_SYSTEM, GOOD_WIRE, Job, System, Wire
 from commcheck.demo.npu import NpuState
 from commcheck.demo.upkeep import GOOD_CARE, GOOD_UPKEEP, GpuCare, Upkeep
@@ -101,6 +102,9 @@ class NicState:
     firmware: str = "28.39.2048"
     board_id: str | None = "MT_0000000838"  # None: the vendor has none
     part_id: int = 4129  # ConnectX-7
+    is_vf: bool = False  # handed to a guest: the port's own settings are not shown
+    embedded_cpu: bool = False  # of a BlueField: the Arm cores own the port
+    ecn_only: bool = False  # lossy by design: ECN keeps the queues short, and little is lost
     vendor_id: int = 0x02C9
     hw_ver: int = 0
     pcie_gts: float = 32.0
@@ -218,7 +222,8 @@ Reach = Literal["up", "down", "refuses-key", "other-key"]
 class HostState:
     """A host. ``mlnx_tools``, ``ethtool``: versions. ``declared``: what the inventory says of it.
 
-    ``running``: jobs on its GPUs.
+    ``running``: jobs on its GPUs. ``slow_to``: numbers of hosts to which the fabric's way is slow,
+    though both ends are good.
     ``second``: how long it has been looked at, for what counts up. ``missing``: tools that are not
     installed. ``hanging`` and ``flooding``: beginnings of command lines that never end, or print
     100 MB.
@@ -233,13 +238,16 @@ class HostState:
     driver_open: bool = True
     kernel: str = "5.15.0-105-generic"
     product: str = "HGX H100"
+    is_guest: bool = False
     mlnx_tools: tuple[int, int] = (5, 8)
     ethtool: tuple[int, int] = (6, 1)
     declared: tuple[tuple[str, object], ...] = (("commcheck_line_rate_gbits", LINE_RATE_GBITS),)
     reach: Reach = "up"
     second: int = 0
     running: tuple[Running, ...] = ()
+    slow_to: frozenset[int] = frozenset()
     npus: tuple[NpuState, ...] = ()
+    efas: tuple[EfaState, ...] = ()
     hccn_conf: bool = True  # of a host with NPUs: the file is there
     sudo: bool = True  # sudo -n runs anything as root
     system: System = GOOD_SYSTEM
@@ -268,6 +276,10 @@ class HostState:
     def every_npu(self, change: Callable[[NpuState], NpuState]) -> HostState:
         """The host with each NPU changed."""
         return replace(self, npus=tuple(change(each) for each in self.npus))
+
+    def every_efa(self, change: Callable[[EfaState], EfaState]) -> HostState:
+        """The host with each EFA device changed."""
+        return replace(self, efas=tuple(change(each) for each in self.efas))
 
     def gpu(self, index: int, change: Callable[[GpuState], GpuState]) -> HostState:
         """The host with one GPU changed."""

@@ -12,7 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from commcheck.demo.paths import RDMA_S, Path, between, has_gpudirect, inside, network
+from commcheck.demo.nccl_log import World, rank_log
+from commcheck.demo.paths import (
+    HCCS,
+    RDMA_S,
+    Path,
+    between,
+    between_npus,
+    has_gpudirect,
+    inside,
+    network,
+)
+from commcheck.demo.pings import npu_ping, ping
 from commcheck.demo.state import HostState, active_mtu_bytes
 from commcheck.demo.training import printed
 from commcheck.jobs.reading import COLLECTIVES, GIB, Rank
@@ -30,6 +41,7 @@ TOOLS: Final = (
     "mpirun",
     "srun",
     "ib_write_bw",
+    "ping",
     "train_step",
     *(f"{name}_perf" for name in COLLECTIVES),
     *(f"{name}_test" for name in COLLECTIVES),
@@ -60,16 +72,24 @@ class Said:
 
 
 def answer(
-    fleet: Mapping[str, HostState], host: str, argv: Sequence[str], env: Mapping[str, str]
+    fleet: Mapping[str, HostState],
+    host: str,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    met: Sequence[str] = (),
 ) -> Said:
-    """What ``argv`` says on ``host``."""
+    """What ``argv`` says on ``host``. ``met``: the hosts that train together, in their order."""
     tool = argv[0]
     if "--version" in argv and tool in _VERSIONS:
         return Said(_VERSIONS[tool])
     if tool == "ib_write_bw":
         return _write(fleet, host, argv)
+    if tool == "ping":
+        return Said(*ping(fleet[host], fleet.values(), argv[1:]))
+    if tool == "hccn_tool":
+        return Said(*npu_ping(fleet[host], fleet.values(), argv[1:]))
     if tool == "train_step":
-        return Said(printed(fleet[host], json.loads(argv[1])))
+        return Said(printed([fleet[each] for each in met], met.index(host), json.loads(argv[1])))
     hosts, each = [host], _number(argv, "-g") or _number(argv, "-p") or 1
     if tool == "mpirun":
         places = [place.rpartition(":") for place in _value(argv, "-H").split(",")]
@@ -117,6 +137,8 @@ def _collective(
     env: Mapping[str, str],
 ) -> Said:
     collective, _, kind = program.rpartition("_")
+    if kind == "test":
+        return _of_npus(states, each, collective, words)
     lost = next((s for s in states if each > len(s.gpus) or any(g.lost for g in s.gpus)), None)
     if lost is not None:
         return Said(f"{lost.name}: Test CUDA failure common.cu:1005 'unknown error'\n", 3)
@@ -140,9 +162,33 @@ def _collective(
         all_ranks = tuple(replace(rank, group=rank.rank % groups) for rank in ranks)
         run = replace(run, ranks=all_ranks, nranks=len(ranks))
     used = tuple(state.name for state in states) if len(states) > 1 else ()
-    if kind == "test":
-        return Said(print_hccl_test(run), 0, used)
-    return Said(print_nccl_tests(run, library=_lines(states, path, env)), 0, used)
+    if "GRAPH" in env.get("NCCL_DEBUG_SUBSYS", ""):
+        said = _all_lines(states, each)
+    else:
+        said = _lines(states, path, env)
+    return Said(print_nccl_tests(run, library=said), 0, used)
+
+
+def _of_npus(states: Sequence[HostState], each: int, collective: str, words: Sequence[str]) -> Said:
+    """hccl_test: NPUs of a host are linked, and each has a port of its own."""
+    ways = [between_npus(*pair) for pair in itertools.pairwise(states)] or [HCCS]
+    there = [way for way in ways if way is not None]
+    short = any(each > sum(npu.present for npu in state.npus) for state in states)
+    if short or len(there) < len(ways):
+        code = 1 if short else 12  # a parameter, or no connection over RoCE
+        where = "./common/src/hccl_test_common.cc:538"
+        text = f"hccl interface return err {where}, retcode: {code}\n"
+        return Said(f"{text}This is an error in init_hcclComm.\n", code)
+    ranks = [
+        Rank(number, state.name, npu, state.npus[npu].name, 0, _PID + npu, state.npus[npu].pci)
+        for number, (state, npu) in enumerate(itertools.product(states, range(each)))
+    ]
+    path = min(there, key=lambda way: GIB / way.seconds(GIB))
+    steps = (2 if collective == "all_reduce" else 1) * (len(ranks) - 1)
+    alpha_us = max(steps, 1) * path.alpha_s * 1e6
+    link = Link(alpha_us=alpha_us, beta_gbytes=path.beta_bytes_s / 1e9, loss=_loss(path))
+    sizes = [_trimmed(size, collective, len(ranks)) for size in _sizes(words)]
+    return Said(print_hccl_test(simulate(collective, ranks, sizes, link)))
 
 
 def _sizes(words: Sequence[str]) -> Sequence[int]:
@@ -223,6 +269,18 @@ def _lines(states: Sequence[HostState], path: Path, env: Mapping[str, str]) -> s
         direct = "/GDRDMA" if has_gpudirect(state) else ""
         lines.append(f"{who} Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0{direct}")
     return "\n".join(lines)
+
+
+def _all_lines(states: Sequence[HostState], each: int) -> str:
+    """Everything that every rank says, as it is asked for when NCCL's start is looked at."""
+    world = World(tuple(states), len(states), 0, each, "0x7a11")
+    env = {"NCCL_DEBUG": "INFO"}
+    texts = [
+        rank_log(world, state, local, _PID + local, env)
+        for state in states
+        for local in range(each)
+    ]
+    return "".join(texts).rstrip("\n")
 
 
 # --- perftest -----------------------------------------------------------------------------------

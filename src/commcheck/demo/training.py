@@ -1,154 +1,214 @@
-"""What the training step prints on a simulated host: traces follow from its GPUs and links. Pure.
+"""What a training step prints on simulated hosts: traces follow from GPUs, links and CPUs. Pure.
 
-A data-parallel step of twelve blocks: each rank computes at its own GPU's pace, and the gradients
-of a block are reduced, over the host's links, once the last rank has them.
+Each rank computes at its own GPU's pace, as soon as its host has launched the kernel; gradients
+are reduced over the hosts' links once the last rank has them. What is trained is commcheck's own
+model, or, by the site's own command, a small one as its flags say.
 """
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from commcheck.demo.paths import inside
+from commcheck.demo.kineto import Kernel, Traced, lines
+from commcheck.demo.paths import Path, inside, network
 from commcheck.demo.state import HostState
 
-_BLOCKS: Final = 12
 _WIDTH: Final = 4096
-_PARAMETERS: Final = 8 * _WIDTH * _WIDTH + 7 * _WIDTH  # of one block
-_FORWARD_NS: Final = 3_000_000  # of one block, on a whole H100
-_BACKWARD_NS: Final = 6_000_000
-_UPDATE_NS: Final = 2_000_000
-_LAUNCH_NS: Final = 8_000
-_PIECE: Final = 3000
-_GEMM: Final = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_cublas"
-_REDUCE: Final = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+_PIECES: Final = 5  # kernels of one block in each pass
+_COLLECTIVE_NS: Final = 4_000  # what a launch of a collective takes the CPU
+_ELEMENT_BYTES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernel:
-    """One kernel of one rank, in ns. ``seq``: of the all-reduce, -1 for computing."""
+class _Model:
+    """What is trained; times of one block on a whole H100."""
 
-    launched: int
-    start: int
-    end: int
-    seq: int = -1
-
-
-def printed(host: HostState, options: Mapping[str, object]) -> str:
-    """The lines of the step. ``options``: as the script gets them."""
-    ranks, steps = int(str(options["ranks"])), int(str(options["steps"]))
-    way = inside(host, nvls=True)
-    if not host.gpus or options["device"] != "cuda":
-        return _line("problem", {"missing": "torch", "python": "/usr/bin/python3"})
-    if way is None or ranks > len(host.gpus):
-        return _line("problem", {"what": "RuntimeError: CUDA error: invalid device ordinal"})
-    moved = 2 * _PARAMETERS * 2 * (ranks - 1) / ranks
-    reduce_ns = int(1e9 * (2 * (ranks - 1) * way.alpha_s + moved / way.beta_bytes_s))
-    paces = [gpu.pace for gpu in host.gpus[:ranks]]
-    begin, spans, events = 1_000_000, [], [list[str]() for _ in paces]
-    for number in range(1, steps + 1):
-        made = _step(begin, paces, reduce_ns, _BLOCKS * (number - 1))
-        end = max(kernels[-1].end for kernels in made) + 20_000
-        spans.append(end - begin)
-        for rank, kernels in enumerate(made):
-            events[rank] += _events(number, begin, end, kernels, 1000 * number, ranks)
-        begin = end + 50_000
-    told = {
-        "torch": "2.7.1+cu128",
-        "device": host.gpus[0].name,
-        "backend": "nccl",
-        "ranks": ranks,
-        "sharding": options["sharding"],
-        "parameters": _BLOCKS * _PARAMETERS,
-        "step_ms": [span / 1e6 for span in spans],
-    }
-    traces = (line for rank, mine in enumerate(events) for line in _trace(rank, ranks, mine))
-    return _line("step", told) + "".join(traces)
+    blocks: int
+    tensors: int  # of one block
+    elements: int  # of one tensor
+    forward_ns: int
+    backward_ns: int
+    update_ns: int
 
 
-def _step(
-    begin: int, paces: list[float], reduce_ns: int, seq: int
-) -> tuple[tuple[_Kernel, ...], ...]:
-    """The kernels of every rank in one step; the last is the optimizer's."""
-    launch = iter(range(begin, begin + 10**9, _LAUNCH_NS))
-    at = [begin + 30_000] * len(paces)
-    free = list(at)  # when the stream of each rank's collectives is
-    made: list[list[_Kernel]] = [[] for _ in paces]
-
-    def compute(nominal_ns: int, after: list[int]) -> None:
-        launched = next(launch)
-        for rank, pace in enumerate(paces):
-            start = max(at[rank], after[rank])
-            at[rank] = start + int(nominal_ns / pace)
-            made[rank].append(_Kernel(launched, start, at[rank]))
-
-    for _ in range(_BLOCKS):
-        compute(_FORWARD_NS, at)
-    for block in range(_BLOCKS):
-        compute(_BACKWARD_NS, at)
-        launched = next(launch)
-        starts = [max(at[rank], free[rank]) for rank in range(len(paces))]
-        free = [max(starts) + reduce_ns] * len(paces)
-        for rank, start in enumerate(starts):
-            made[rank].append(_Kernel(launched, start, free[rank], seq + block))
-    compute(_UPDATE_NS, free)
-    return tuple(map(tuple, made))
+_OURS: Final = _Model(12, 1, 8 * _WIDTH * _WIDTH + 7 * _WIDTH, 3_000_000, 6_000_000, 2_000_000)
+_SITES: Final = _Model(24, 12, 524_000, 33_000, 70_000, 100_000)
 
 
-# --- as torch.profiler writes it ----------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How gradients are reduced: ``bucket`` elements at a time, beneath the backward or after it.
+
+    ``sharded``: weights are gathered when they are needed, and no sooner.
+    """
+
+    model: _Model
+    bucket: float
+    overlaps: bool = True
+    sharded: bool = False
 
 
-def _events(
-    number: int, begin: int, end: int, kernels: tuple[_Kernel, ...], first: int, ranks: int
-) -> Iterator[str]:
-    name = f"ProfilerStep#{number}"
-    yield _event("user_annotation", name, 41000, 41000, begin, end, {"External id": first})
-    for correlation, kernel in enumerate(kernels, first + 1):
-        given: dict[str, object] = {"correlation": correlation}
-        until = kernel.launched + _LAUNCH_NS // 2
-        yield _event(
-            "cuda_runtime", "cudaLaunchKernel", 41000, 41000, kernel.launched, until, given
-        )
-        stream = 7 if kernel.seq < 0 else 20
-        given |= {"device": 0, "stream": stream}
-        if kernel.seq >= 0:
-            given |= {
-                "Collective name": "allreduce",
-                "In msg nelems": _PARAMETERS,
-                "Out msg nelems": _PARAMETERS,
-                "Group size": ranks,
-                "dtype": "BFloat16",
-                "Process Group Name": "0",
-                "Process Group Ranks": str(list(range(ranks))),
-                "Seq": kernel.seq,
-            }
-        what = _GEMM if kernel.seq < 0 else _REDUCE
-        yield _event("kernel", what, 0, stream, kernel.start, kernel.end, given)
-
-
-def _event(
-    cat: str, name: str, pid: int, tid: int, start: int, end: int, args: Mapping[str, object]
-) -> str:
-    return (
-        f'{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": {pid}, "tid": {tid}, '
-        f'"ts": {start / 1000:.3f}, "dur": {(end - start) / 1000:.3f}, "args": {json.dumps(args)}}}'
+def _plan(command: Sequence[str]) -> _Plan:
+    if not command:
+        return _Plan(_OURS, 1)
+    values = dict(zip(command, (*command[1:], ""), strict=True))
+    return _Plan(
+        _SITES,
+        bucket=float(values.get("--ddp-bucket-size", 40e6)),
+        overlaps="--overlap-grad-reduce" in values or "--zero-stage" in values,
+        sharded=values.get("--zero-stage") == "3",
     )
 
 
-def _trace(rank: int, ranks: int, events: list[str]) -> Iterator[str]:
-    head = {
-        "schemaVersion": 1,
-        "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks},
+def printed(hosts: Sequence[HostState], node: int, options: Mapping[str, Any]) -> str:
+    """What the script prints on ``hosts[node]``, one of all that train together.
+
+    ``options``: as the script gets them.
+    """
+    here = hosts[node]
+    each, steps = int(options["ranks"]), int(options["steps"])
+    if not here.gpus or options["device"] != "cuda":
+        return _line("problem", {"missing": "torch", "python": "/usr/bin/python3"})
+    way = _way(hosts)
+    if way is None or any(each > len(host.gpus) for host in hosts):
+        return _line("problem", {"what": "RuntimeError: CUDA error: invalid device ordinal"})
+    plan = _plan(options["command"])
+    traced: list[tuple[Traced, ...]] = []
+    begin = 1_000_000
+    for number in range(steps):
+        step = _Step(hosts, each, way, begin, seq=100_000 * number)
+        traced.append(step.train(plan))
+        begin = traced[-1][0].end + 50_000
+    model, ranks = plan.model, each * len(hosts)
+    told = {
+        "torch": "2.7.1+cu128",
+        "device": here.gpus[0].name,
+        "backend": "nccl",
+        "ranks": ranks,
+        "sharding": "own" if options["command"] else options["sharding"],
+        "parameters": model.blocks * model.tensors * model.elements,
+        "step_ms": [(step[0].end - step[0].begin) / 1e6 for step in traced],
     }
-    text = f'{json.dumps(head)[:-1]}, "traceEvents": [\n' + ",\n".join(events) + "\n]}\n"
-    data = gzip.compress(text.encode(), mtime=0)
-    for at in range(0, len(data), _PIECE):
-        yield f"trace {rank} {base64.b64encode(data[at : at + _PIECE]).decode()}\n"
-    yield f"traced {rank} {len(data)}\n"
+    forward = "DeepSpeedEngine.forward" if plan.sharded else "DistributedDataParallel.forward"
+    text = [_line("step", told)] if node == 0 else []
+    for rank in range(node * each, (node + 1) * each):
+        text += lines(rank, ranks, forward, tuple(step[rank] for step in traced))
+    return "".join(text)
+
+
+def _way(hosts: Sequence[HostState]) -> Path | None:
+    """The slowest part of the way around all GPUs."""
+    ways = [inside(host, nvls=len(hosts) == 1) for host in hosts]
+    ways += [network(hosts[0], other) for other in hosts[1:]]
+    found = [way for way in ways if way is not None]
+    if len(found) < len(ways):
+        return None
+    slowest = min(found, key=lambda way: way.beta_bytes_s)
+    return Path(
+        max(way.alpha_s for way in found),
+        slowest.beta_bytes_s,
+        slowest.over,
+        max(way.loss for way in found),
+    )
+
+
+@dataclass(slots=True)
+class _Step:
+    """One step of all ranks: the clocks of CPU, compute stream and communication stream."""
+
+    hosts: Sequence[HostState]
+    each: int
+    way: Path
+    begin: int
+    seq: int
+    paces: list[float] = field(init=False)
+    launched: list[int] = field(init=False)  # by rank: when its CPU is free again
+    at: list[int] = field(init=False)  # when its computing is over
+    free: list[int] = field(init=False)  # when its collectives are
+    made: list[list[Kernel]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.paces = [gpu.pace for host in self.hosts for gpu in host.gpus[: self.each]]
+        ranks = range(len(self.paces))
+        self.launched = [self.begin] * len(ranks)
+        self.at = [self.begin + 30_000] * len(ranks)
+        self.free = list(self.at)
+        self.made = [[] for _ in ranks]
+
+    def train(self, plan: _Plan) -> tuple[Traced, ...]:
+        """The step of every rank."""
+        model = plan.model
+        block = model.tensors * model.elements
+        for _ in range(model.blocks):
+            if plan.sharded:
+                self._collect("_allgather_base", block, self.at)
+            self._compute(model.forward_ns, self.free if plan.sharded else self.at)
+        forward = list(self.launched)
+        held = 0
+        for number in range(model.blocks):
+            if plan.sharded:
+                self._collect("_allgather_base", block, self.at)
+            self._compute(model.backward_ns, self.free if plan.sharded else self.at)
+            for tensor in range(model.tensors):
+                held += model.elements
+                last = (number, tensor) == (model.blocks - 1, model.tensors - 1)
+                if plan.overlaps and (held >= plan.bucket or last):
+                    self._collect(_reduction(plan), held, self.at)
+                    held = 0
+        for size in _pieces(held, plan.bucket):
+            self._collect(_reduction(plan), size, self.at)
+        self._compute(model.update_ns, self.free, 1)
+        end = max(self.at) + 20_000
+        return tuple(
+            Traced(self.begin, end, (self.begin, forward[rank]), tuple(kernels))
+            for rank, kernels in enumerate(self.made)
+        )
+
+    def _compute(self, nominal_ns: int, after: Sequence[int], pieces: int = _PIECES) -> None:
+        for rank, pace in enumerate(self.paces):
+            launch_ns = self.hosts[rank // self.each].system.launch_ns
+            ready = max(self.at[rank], after[rank])
+            for _ in range(pieces):
+                launched = self._launch(rank, launch_ns)
+                start = max(ready, launched[1])
+                ready = start + int(nominal_ns / pieces / pace)
+                self.made[rank].append(Kernel(launched, start, ready))
+            self.at[rank] = ready
+
+    def _collect(self, name: str, elements: int, ready: Sequence[int]) -> None:
+        """One collective: it begins on each rank when that can, and ends on all at once."""
+        ranks = len(self.paces)
+        rounds = 2 if name == "allreduce" else 1
+        moved = rounds * elements * _ELEMENT_BYTES * (ranks - 1) / ranks
+        seconds = self.way.seconds(moved) + self.way.alpha_s * (rounds * (ranks - 1) - 1)
+        launches = [self._launch(rank, _COLLECTIVE_NS) for rank in range(ranks)]
+        starts = [max(ready[rank], self.free[rank], launches[rank][1]) for rank in range(ranks)]
+        self.free = [max(starts) + int(1e9 * seconds)] * ranks
+        part = elements // ranks
+        sizes = {"allreduce": (elements, elements), "_allgather_base": (part, elements)}
+        size = sizes.get(name, (elements, part))
+        for rank, start in enumerate(starts):
+            kernel = Kernel(launches[rank], start, self.free[rank], name, size, self.seq)
+            self.made[rank].append(kernel)
+        self.seq += 1
+
+    def _launch(self, rank: int, takes_ns: int) -> tuple[int, int]:
+        begin = self.launched[rank]
+        self.launched[rank] = begin + takes_ns
+        return begin, begin + takes_ns
+
+
+def _reduction(plan: _Plan) -> str:
+    return "_reduce_scatter_base" if plan.sharded else "allreduce"
+
+
+def _pieces(elements: int, most: float) -> list[int]:
+    """What is reduced after the backward, bucket by bucket."""
+    whole = max(1, int(most))
+    return [min(whole, elements - at) for at in range(0, elements, whole)]
 
 
 def _line(word: str, told: Mapping[str, object]) -> str:

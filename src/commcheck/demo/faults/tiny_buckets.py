@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from commcheck.demo.facts import OVERLAPS, Job
 from commcheck.demo.fault import Fault
+from commcheck.demo.job import trained
 from commcheck.demo.state import HostState
 
 
 def change(host: HostState) -> HostState:
     """The facts that differ."""
-    return replace(host, job=Job(flags=(*OVERLAPS, "--ddp-bucket-size", "25")))
+    flags = (*OVERLAPS, "--ddp-bucket-size", "25")
+    declared = (*host.declared, trained(flags))
+    return replace(host, job=Job(flags=flags), declared=declared)
 
 
 FAULT = Fault("tiny buckets in the job", change, "application.buckets")

@@ -18,7 +18,6 @@ def change(host: HostState) -> HostState:
         gpus=(),
         npus=tuple(healthy_npus(host.number)),
         modules=(),
-        job=None,
     )
 
 

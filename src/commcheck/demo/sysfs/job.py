@@ -6,6 +6,8 @@ from commcheck.demo.job import local_ranks, variables, words
 from commcheck.demo.parts import Entries, File, Link
 from commcheck.demo.state import HostState
 
+_NO_CAPS = "CapEff:\t0000000000000000\n"
+
 
 def entries(host: HostState) -> Entries:
     """Of every rank."""
@@ -16,5 +18,11 @@ def entries(host: HostState) -> Entries:
         state = "T (stopped)" if is_stopped else "S (sleeping)"
         yield File(f"{place}/environ", environ)
         yield File(f"{place}/cmdline", "".join(f"{word}\0" for word in words(host)))
-        yield File(f"{place}/status", f"Name:\tpython3\nState:\t{state}\nUid:\t1000\t1000\n")
-        yield Link(f"{place}/fd/17", "dev/nvidia-uvm")
+        status = f"Name:\tpython3\nState:\t{state}\nUid:\t1000\t1000\nNSpid:\t{pid}\n{_NO_CAPS}"
+        yield File(f"{place}/status", status)
+        memlock = host.job.memlock if host.job is not None else ""
+        limit = f"{memlock:20} {memlock:20} bytes"
+        yield File(f"{place}/limits", f"Max locked memory         {limit}     \n")
+        yield Link(f"{place}/root", ".")
+        device = f"davinci{host.npus[local].number}" if host.npus else "nvidia-uvm"
+        yield Link(f"{place}/fd/17", f"dev/{device}")

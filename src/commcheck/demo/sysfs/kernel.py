@@ -22,8 +22,9 @@ def entries(host: HostState) -> Entries:
     yield File("proc/uptime", "864000.00 0.00\n")
     # The login is no root, whoever runs the fleet.
     yield File("proc/self/status", "Name:\tsh\nUid:\t1000\t1000\t1000\t1000\n")
-    # No "hypervisor" among the flags: bare metal.
-    cpu = "processor\t: 0\nmodel name\t: Simulated CPU\nflags\t\t: fpu sse2 avx2\n"
+    # On bare metal there is no such flag.
+    guest = " hypervisor" if host.is_guest else ""
+    cpu = f"processor\t: 0\nmodel name\t: Simulated CPU\nflags\t\t: fpu sse2{guest} avx2\n"
     yield File("proc/cpuinfo", cpu)
     yield File("proc/modules", modules(host.modules))
     yield File("proc/driver/nvidia/version", nvidia_version(host))

@@ -12,6 +12,10 @@ _VENDORS: Final = {"mlx5_core": "0x15b3", "bnxt_en": "0x14e4"}
 """PCI vendor of the cards of each driver."""
 
 
+VF_ID: Final = 0x101E
+"""PCI device id of any virtual function of a ConnectX-6 Dx or newer."""
+
+
 def entries(host: HostState) -> Entries:
     """Of every NIC that is on the bus."""
     for nic in host.nics:
@@ -69,6 +73,7 @@ def files(nic: NicState, kernel: str) -> Entries:
     """The PCI device, the RDMA port and the netdev."""
     device = pci_folder(nic)
     yield File(f"{device}/vendor", f"{_VENDORS[nic.driver]}\n")
+    yield File(f"{device}/device", f"0x{VF_ID if nic.is_vf else nic.part_id:04x}\n")
     is_ethernet = nic.link_layer == "Ethernet"
     yield File(f"{device}/class", "0x020000\n" if is_ethernet else "0x020700\n")
     yield File(f"{device}/current_link_speed", f"{pcie_speed(nic.pcie_gts, kernel)}\n")

@@ -31,11 +31,12 @@ def marking(nic: NicState) -> Entries:
     hca, net = f"{pci_folder(nic)}/infiniband/{nic.hca}", f"{pci_folder(nic)}/net/{nic.netdev}"
     forced = "" if wire.forced_tclass is None else f"Global tclass={wire.forced_tclass}\n"
     yield File(f"{hca}/tc/1/traffic_class", forced)
-    for side in ("roce_np", "roce_rp"):
-        for prio in range(8):
-            yield File(f"{net}/ecn/{side}/enable/{prio}", f"{int(prio in wire.ecn)}\n")
-    yield File(f"{net}/ecn/roce_np/cnp_dscp", "48\n")
-    yield File(f"{net}/ecn/roce_np/cnp_802p_prio", "6\n")
+    if not nic.is_vf:
+        for side in ("roce_np", "roce_rp"):
+            for prio in range(8):
+                yield File(f"{net}/ecn/{side}/enable/{prio}", f"{int(prio in wire.ecn)}\n")
+        yield File(f"{net}/ecn/roce_np/cnp_dscp", "48\n")
+        yield File(f"{net}/ecn/roce_np/cnp_802p_prio", "6\n")
     cma = f"sys/kernel/config/rdma_cm/{nic.hca}/ports/1"
     yield File(f"{cma}/default_roce_mode", f"{wire.cma_mode}\n")
     yield File(f"{cma}/default_roce_tos", "106\n")

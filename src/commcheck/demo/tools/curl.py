@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from commcheck.demo.job import FIRST_PID, HOSTS
+from commcheck.demo.job import FIRST_PID, HOSTS, comm_id
 from commcheck.demo.parts import Answer
 from commcheck.demo.state import HostState
 
@@ -53,7 +53,7 @@ def _report(host: HostState, steps: int) -> dict[str, object]:
         "communicators_count": 1,
         "communicators": [
             {
-                "hash": "0x5f3a9c0d7b21e464",
+                "hash": comm_id(host),
                 "secondary_hash": "0x1:0x2",
                 "size": HOSTS * size,
                 "ranks_count": len(ranks),

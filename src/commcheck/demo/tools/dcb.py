@@ -18,7 +18,11 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     for nic in host.nics:
         if nic.present and nic.link_layer == "Ethernet":
             for what, render in (("pfc", pfc), ("app", app), ("dcbx", dcbx)):
-                yield Answer(("dcb", "-j", what, "show", "dev", nic.netdev), render(nic.qos))
+                argv = ("dcb", "-j", what, "show", "dev", nic.netdev)
+                if nic.is_vf:
+                    yield Answer(argv, "", "Attribute read: Operation not supported\n", 1)
+                else:
+                    yield Answer(argv, render(nic.qos))
 
 
 def pfc(qos: Qos) -> str:

@@ -65,6 +65,12 @@ def _classes(npu: NpuState) -> str:
     return f"dscp      tc\n{rows}"
 
 
+def _vnic(npu: NpuState) -> str:
+    if npu.vnic is None:
+        return "The command is not supported on this product.\n"
+    return f"vnic link status: UP\nvnic ipaddr: {npu.vnic}\nvnic netmask: 255.255.0.0\n"
+
+
 def _tls(npu: NpuState) -> str:
     return (
         f"dev_id:{npu.number}, tls switch[{npu.tls}](0:disable, 1:enable), "
@@ -146,7 +152,7 @@ _QUERIES: Final[dict[str, Callable[[NpuState], str]]] = {
     "-tls -g": _tls,
     "-mtu -g": lambda npu: f"mtu:{npu.mtu_bytes}\n",
     "-fec -g": lambda npu: f"fec mode: {npu.fec} FEC mode\n",
-    "-vnic -g": lambda _: "The command is not supported on this product.\n",
+    "-vnic -g": _vnic,
 }
 
 _OTHERS: Final = (

@@ -13,13 +13,17 @@ TOOLS: Final = ("ip",)
 
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
-    """A subnet for each rail, and the kernel's own rules."""
+    """A subnet for each rail, else the management network; the kernel's own rules."""
     links = [("lo", "127.0.0.1", 8), *addresses(host)]
+    if not host.nics:
+        links.append(("eth0", f"192.0.2.{host.number % 256}", 24))
+    mtus = {nic.netdev: nic.mtu_bytes for nic in host.nics}
     shown = [
         {
             "ifindex": index,
             "ifname": netdev,
             "flags": ["UP", "LOWER_UP"],
+            "mtu": mtus.get(netdev, 65536),
             "operstate": "UP",
             "addr_info": [
                 {"family": "inet", "local": address, "prefixlen": length, "scope": "global"}

@@ -16,7 +16,20 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every port."""
     for nic in host.nics:
         if nic.present and nic.link_layer == "Ethernet" and nic.driver == "mlx5_core":
-            yield Answer(("mlnx_qos", "-i", nic.netdev), render(nic.qos, host.mlnx_tools))
+            argv = ("mlnx_qos", "-i", nic.netdev)
+            if nic.is_vf:
+                yield Answer(argv, NOT_SUPPORTED, rc=1)
+            else:
+                yield Answer(argv, render(nic.qos, host.mlnx_tools))
+
+
+NOT_SUPPORTED: Final = (
+    "Priority trust state is not supported on your system\n"
+    "Buffers commands are not supported on your system\n"
+    "Rate limit is not supported on your system!\n"
+    "PFC is not supported on your system\n"
+)
+"""What it says of a netdev without DCB."""
 
 
 _DCBX: Final = {"os": "OS controlled", "firmware": "Firmware controlled"}

@@ -50,8 +50,9 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
 def info(npus: list[NpuState]) -> str:
     """``npu-smi info``."""
     rows = "".join(
-        f"| {npu.number:<5} {npu.name:<20}| {npu.health:<14}| 93.4        41                0    "
-        f"/ 0             |\n| 0                         | {npu.pci.upper():<14}| 0           0    "
+        f"| {npu.number // npu.chips:<5} {npu.name:<20}| {npu.health:<14}"
+        "| 93.4        41                0    "
+        f"/ 0             |\n| {_chip(npu):<26}| {npu.pci.upper():<14}| 0           0    "
         f"/ 0          3392 / 65536         |\n{_RULE}"
         for npu in npus
     )
@@ -59,15 +60,22 @@ def info(npus: list[NpuState]) -> str:
         f"{f'| No running processes found in NPU {npu.number}':<98}|\n{_RULE}" for npu in npus
     )
     head = _HEAD.format(release=npus[0].driver)
+    if npus[0].chips > 1:
+        head = head.replace("| Chip         ", "| Chip  Phy-ID ")
     return f"{head}{_RULE}{rows}{_PROCESSES}{_RULE}{idle}"
+
+
+def _chip(npu: NpuState) -> str:
+    return "0" if npu.chips == 1 else f"{npu.number % npu.chips}     {npu.number}"
 
 
 def topo(npus: list[NpuState]) -> str:
     """``npu-smi info -t topo``."""
-    cells = [["", *(f"NPU{npu.number}" for npu in npus), "CPU Affinity"]]
+    noun = "NPU" if npus[0].chips == 1 else "Phy-ID"
+    cells = [["", *(f"{noun}{npu.number}" for npu in npus), "CPU Affinity"]]
     for npu in npus:
         words = [_word(npu, other) for other in npus]
-        cells.append([f"NPU{npu.number}", *words, _CPUS[npu.number // 2 % 4]])
+        cells.append([f"{noun}{npu.number}", *words, _CPUS[npu.number // 2 % 4]])
     lines = ("".join(f"{cell:<11}" for cell in row).rstrip() for row in cells)
     return "".join(f"{line}\n" for line in lines) + _LEGEND
 
@@ -76,4 +84,8 @@ def _word(npu: NpuState, other: NpuState) -> str:
     if npu is other:
         return "X"
     far = other.number in npu.far_hccs or npu.number in other.far_hccs
-    return "SYS" if far else "HCCS"
+    if far:
+        return "SYS"
+    if npu.chips == 1:
+        return "HCCS"
+    return "SIO" if npu.number // npu.chips == other.number // other.chips else "HCCS_SW"
