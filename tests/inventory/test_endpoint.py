@@ -100,9 +100,11 @@ def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str
          "'-oProxyCommand=x' is no name or address [connection]"),
         ("ansible_user", ["a"], '"[\'a\']" is no name or address [connection]'),
         ("ansible_connection", "winrm",
-         "'winrm' is a connection that commcheck has not; it has ssh and local [connection]"),
+         "'winrm' is a connection that commcheck has not; it has ssh, local and kubectl "
+         "[connection]"),
         ("ansible_connection", "docker",
-         "'docker' is a connection that commcheck has not; it has ssh and local [connection]"),
+         "'docker' is a connection that commcheck has not; it has ssh, local and kubectl "
+         "[connection]"),
         ("ansible_become", "maybe", "'maybe' is neither true nor false [connection]"),
         ("ansible_password", "hunter2",
          "a password does not belong in a file; use a key, or name an environment variable that "

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -26,8 +27,9 @@ _LEAVE_LIMIT_S: Final = 5.0
 class LocalPipe:
     """A ``Pipe`` to a child of this process. ``argv`` is what a login shell would be."""
 
-    def __init__(self, argv: tuple[str, ...]) -> None:
-        """Start the child. Raises ``OSError`` where it cannot be started."""
+    def __init__(self, argv: tuple[str, ...], leave_s: float = _LEAVE_LIMIT_S) -> None:
+        """Start the child; at the end it has ``leave_s`` to go. Raises ``OSError``."""
+        self._leave_s = leave_s
         self._child = subprocess.Popen(  # noqa: S603 - words, no shell string
             argv,
             stdin=subprocess.PIPE,
@@ -79,15 +81,73 @@ class LocalPipe:
             self._stdin.close()
 
     def close(self) -> None:
-        """Hang up, and see the child leave; one that does not is killed."""
+        """Hang up, and see the child leave; one that does not is killed, with what it started."""
         self.hang_up()
         for stream in self._outputs:
             stream.close()
         try:
-            self._child.wait(_LEAVE_LIMIT_S)
+            self._child.wait(self._leave_s)
         except subprocess.TimeoutExpired:
-            self._child.kill()
+            os.killpg(self._child.pid, signal.SIGKILL)
             self._child.wait()
+
+
+class Pipes:
+    """The children that talk now. Once stopped all are hung up, and none is started."""
+
+    def __init__(self, leave_s: float = _LEAVE_LIMIT_S) -> None:
+        """``leave_s``: how long each may take to go."""
+        self._leave_s = leave_s
+        self._stopped = False
+        self._open: set[LocalPipe] = set()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def to(self, argv: tuple[str, ...]) -> Iterator[LocalPipe]:
+        """A child for the time of the block. Raises ``OSError`` where it cannot be started.
+
+        What breaks in the block after ``stop`` is ``Interrupted``.
+        """
+        with self._lock:
+            self.go_on()
+            pipe = LocalPipe(argv, self._leave_s)
+            self._open.add(pipe)
+        try:
+            yield pipe
+        except (ConnectionLost, Unreachable):
+            self.go_on()
+            raise
+        finally:
+            with self._lock:
+                self._open.discard(pipe)
+            pipe.close()
+
+    def go_on(self) -> None:
+        """Raise ``Interrupted`` where the operator stopped the run."""
+        if self._stopped:
+            raise Interrupted("interrupted", "the operator stopped the run")
+
+    def stop(self) -> None:
+        """End every session that is open, and open no other."""
+        with self._lock:
+            self._stopped = True
+            pipes = list(self._open)
+        for pipe in pipes:
+            pipe.hang_up()
+
+
+SessionOf = Callable[[Host], Session]
+
+
+def on_errand(session_of: SessionOf, session: str, deadline_s: float) -> SessionOf:
+    """Sessions for a job: see ``Traveller``."""
+
+    def other(host: Host) -> Session:
+        usual = session_of(host)
+        run_id, _, own = usual.mark.rpartition(".")
+        return replace(usual, mark=f"{run_id}.{session or own}", deadline_s=deadline_s)
+
+    return other
 
 
 class LocalVisitor:
@@ -96,57 +156,26 @@ class LocalVisitor:
     ``session_of`` gives each host its own session, since several names may be this machine.
     """
 
-    def __init__(self, session_of: Callable[[Host], Session], shell: str = "/bin/sh") -> None:
+    def __init__(self, session_of: SessionOf, shell: str = "/bin/sh") -> None:
         """``shell`` stands for the login shell."""
         self._session_of = session_of
         self._shell = shell
-        self._stopped = False
-        self._pipes: set[LocalPipe] = set()
-        self._lock = threading.Lock()
+        self._pipes = Pipes()
 
     def visit(self, host: Host, ask: Ask, sink: Sink) -> None:
         """Run the bundle here. Raises ``HostError``; ``Interrupted`` after ``stop``."""
         session = self._session_of(host)
-        pipe = self._open(session)
         try:
-            converse(pipe, session, ask, sink)
-        except ConnectionLost as error:
-            if self._stopped:
-                raise _interrupted() from error
-            raise
-        finally:
-            with self._lock:
-                self._pipes.discard(pipe)
+            with self._pipes.to((self._shell, "-c", command_line(session))) as pipe:
+                converse(pipe, session, ask, sink)
+        except OSError as error:
+            raise Unreachable("no-shell", f"cannot start {self._shell}: {error}") from error
 
     def errand(self, session: str, deadline_s: float) -> LocalVisitor:
         """See ``Traveller``."""
 
-        def session_of(host: Host) -> Session:
-            usual = self._session_of(host)
-            run_id, _, own = usual.mark.rpartition(".")
-            return replace(usual, mark=f"{run_id}.{session or own}", deadline_s=deadline_s)
-
-        return LocalVisitor(session_of, self._shell)
+        return LocalVisitor(on_errand(self._session_of, session, deadline_s), self._shell)
 
     def stop(self) -> None:
         """End every session that is open, and open no other."""
-        with self._lock:
-            self._stopped = True
-            pipes = list(self._pipes)
-        for pipe in pipes:
-            pipe.hang_up()
-
-    def _open(self, session: Session) -> LocalPipe:
-        with self._lock:
-            if self._stopped:
-                raise _interrupted()
-            try:
-                pipe = LocalPipe((self._shell, "-c", command_line(session)))
-            except OSError as error:
-                raise Unreachable("no-shell", f"cannot start {self._shell}: {error}") from error
-            self._pipes.add(pipe)
-            return pipe
-
-
-def _interrupted() -> Interrupted:
-    return Interrupted("interrupted", "the operator stopped the run")
+        self._pipes.stop()

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeVar
 
 from commcheck.errors import InventoryError
+from commcheck.inventory import kubectl
 from commcheck.inventory.declared import Opaque, quoted
 from commcheck.inventory.ranges import is_address
+from commcheck.kube.place import CONTAINER_LOG, Cluster, Place
 from commcheck.model import Host
 
 T = TypeVar("T")
@@ -29,9 +31,11 @@ _PASSWORDS: Final = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_passwo
 _ARGS: Final = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 _CHECKING: Final = ("ansible_host_key_checking", "ansible_ssh_host_key_checking")
 
-CONNECTION: Final = frozenset(
-    (*_ADDRESS, *_PORT, *_USER, *_KEY, *_BECOME_USER, *_PASSWORDS, *_ARGS, *_CHECKING)
-) | {"ansible_connection", "ansible_become"}
+CONNECTION: Final = (
+    frozenset((*_ADDRESS, *_PORT, *_USER, *_KEY, *_BECOME_USER, *_PASSWORDS, *_ARGS, *_CHECKING))
+    | {"ansible_connection", "ansible_become"}
+    | kubectl.VARIABLES
+)
 """The variables of Ansible that are read here; every other one is never looked at."""
 
 _SSH: Final = ("ssh", "paramiko", "paramiko_ssh", "smart")
@@ -82,7 +86,7 @@ class Endpoint:
     environment variable that holds the password; ``path``: folders to add to the remote PATH.
     """
 
-    kind: str = "ssh"  # "ssh" or "local"
+    kind: str = "ssh"  # "ssh", "local" or "kubectl"
     address: str
     port: int | None = None
     user: str | None = None
@@ -98,6 +102,7 @@ class Endpoint:
     become: bool = False
     become_user: str | None = None
     path: tuple[str, ...] = ()
+    place: Place | None = None  # of a pod or a node
 
 
 def endpoint(host: Host) -> Endpoint:
@@ -106,6 +111,11 @@ def endpoint(host: Host) -> Endpoint:
     read.refuse_passwords()
     kind = read.first(("ansible_connection",), _kind) or "ssh"
     begun = Endpoint(kind=kind, address=read.first(_ADDRESS, _word) or host.name)
+    if kind == "kubectl":
+        place = kubectl.place(host.name, read.first, read.wrong)
+        begun = replace(begun, address=place.pod or place.node, place=place)
+    elif host.variables.get("commcheck_nccl_log") == CONTAINER_LOG:
+        read.wrong("commcheck_nccl_log", f"only a pod has {CONTAINER_LOG!r}", "connection")
     for name in _ARGS:
         if arguments := read.first((name,), _text):
             begun = _Arguments(read, name).on(begun, arguments)
@@ -125,6 +135,11 @@ def endpoint(host: Host) -> Endpoint:
         become_user=read.first(_BECOME_USER, _word),
         path=read.first(("commcheck_path",), _folders) or (),
     )
+
+
+def cluster_of(host: Host) -> Cluster:
+    """The cluster that a host's variables lead to, whatever the host is. Raises as ``endpoint``."""
+    return kubectl.cluster(_Variables(host).first)
 
 
 class _Variables:
@@ -282,11 +297,11 @@ def _flag(value: object) -> bool:
 
 
 def _kind(value: object) -> str:
-    name = str(value).removeprefix("ansible.builtin.").removeprefix("ansible.netcommon.")
-    if name == "local":
-        return "local"
+    name = str(value).rpartition(".")[2]
+    if name in ("local", "kubectl"):
+        return name
     if name not in _SSH:
-        raise ValueError("is a connection that commcheck has not; it has ssh and local")
+        raise ValueError("is a connection that commcheck has not; it has ssh, local and kubectl")
     return "ssh"
 
 

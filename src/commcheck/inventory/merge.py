@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from commcheck.errors import Position
+from commcheck.inventory import kubectl
 from commcheck.inventory.declared import COMMAND_LINE, Notes, Setting, opaque_in, quoted
 from commcheck.inventory.endpoint import CONNECTION
 from commcheck.inventory.templates import is_template, resolve
@@ -65,10 +66,17 @@ def hosts(tree: Tree, files: VariableFiles, notes: Notes) -> tuple[Host, ...]:
                 "name",
             )
         origins = {key: _origin(setting.at) for key, setting in settings.items()}
+        for key, value in kubectl.by_itself(variables).items():
+            variables[key], origins[key] = value, Origin("default of pods")
         found.append(
             Host(name, variables, origins, base.groups, _origin(member.at), base.platform_group)
         )
     return tuple(found)
+
+
+def of_group(tree: Tree, files: VariableFiles, name: str) -> Settings:
+    """The variables that hold for the hosts of a group, as far as they say none themselves."""
+    return _base(tree, files, (name,)).inline
 
 
 def _base(tree: Tree, files: VariableFiles, direct: tuple[str, ...]) -> _Base:

@@ -52,7 +52,7 @@ class Member:
 
 
 class Tree:
-    """All groups and hosts. Apply statements, then ``finish`` once, then ask."""
+    """All groups and hosts. Apply statements, then ``finish``, then ask."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
