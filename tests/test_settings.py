@@ -93,8 +93,20 @@ def test_a_file_that_everybody_may_write_is_refused(tmp_path: Path) -> None:
     path.parent.chmod(0o777)
     with pytest.raises(UsageError, match="everybody may write"):
         values(None, tmp_path / "open")
+    assert values(path, tmp_path / "open") == {"forks": 3}  # whoever names it, means it
     path.parent.chmod(0o755)
     assert values(None, tmp_path / "open") == {"forks": 3}
+
+
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, "forks = 3\n")
+    if os.geteuid() == 0:
+        os.chown(path, 4242, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with pytest.raises(UsageError, match="another user"):
+        values(None, tmp_path)
+    assert values(path, tmp_path) == {"forks": 3}
 
 
 def test_option_over_environment_over_file(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from commcheck.options import (
     CLIMB,
     COLOR,
     CONFIG,
+    DRAIN,
     INVENTORY,
     LIMIT,
     OUT,
@@ -65,6 +66,8 @@ def main() -> None:
 @click.pass_context
 def run(ctx: click.Context, /, **options: Any) -> int:
     """Read every host of the inventory over SSH, judge bottom-up, write the reports.
+
+    Pods and nodes of Kubernetes are read by kubectl exec, where the inventory says so.
 
     PLAYBOOK is a file; default: the bundled read-only climb. With --resume or --again what is not
     given is taken from that run: inventory, playbook, limit, checks. RUN is an id, a unique
@@ -206,7 +209,7 @@ def read(**options: Any) -> int:
 
 @main.command(short_help="Render the reports of a run again.")
 @RUN
-@together(*WHERE)
+@together(*WHERE, DRAIN)
 def report(**options: Any) -> int:
     """Render the reports of RUN again: an id, a unique beginning of one, a path, last, last-green.
 
@@ -220,7 +223,7 @@ def report(**options: Any) -> int:
 @main.command(short_help="Judge a run again, with today's checks and limits; asks no host.")
 @RUN
 @INVENTORY
-@together(*CHOICE, *WHERE, *QUIETLY)
+@together(*CHOICE, *WHERE, DRAIN, *QUIETLY)
 def judge(**options: Any) -> int:
     """Judge what the hosts answered in RUN again, into a run of its own. No host is asked.
 
@@ -242,7 +245,7 @@ def judge(**options: Any) -> int:
 )
 @STRICT
 @BASELINE
-@together(*WHERE, *QUIETLY)
+@together(*WHERE, DRAIN, *QUIETLY)
 def merge(**options: Any) -> int:
     """Make one run of those of `run --shard 1/N` to `N/N`, judged over all their hosts.
 

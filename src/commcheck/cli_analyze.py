@@ -38,7 +38,8 @@ def log(**options: Any) -> int:
     """Audit the logs of a job: files, folders, globs, or - for stdin; plain, gz, bz2 or xz.
 
     Give the logs of all ranks: what one rank leaves out, another may say. An inventory tells which
-    names are one machine, and what its rails are.
+    names are one machine, and what its rails are. ray:http://HEAD:8265/ID is a job of Ray: the logs
+    of its driver and its workers.
     """
     from commcheck.offline import log as command
 
@@ -52,7 +53,8 @@ def log(**options: Any) -> int:
 @together(*WHERE)
 def env(**options: Any) -> int:
     """Audit environments: a dump of env, nccl.conf, a pod's YAML, a Ray runtime_env, a Slurm
-    script, a .deepspeed_env, or what a log echoes; - for stdin.
+    script, a .deepspeed_env, or what a log echoes; - for stdin; ray:http://HEAD:8265/ID for the
+    runtime_env of a job.
 
     Several files are the ranks of one job: what differs between them is a finding. An inventory
     tells the NICs that the values are held against.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +13,13 @@ from commcheck import loads
 from commcheck.attempts import Before, begin
 from commcheck.attempts import before as earlier_run
 from commcheck.collect.base import Visitor
+from commcheck.collect.lifetime import in_background
+from commcheck.collect.limits import room_for
 from commcheck.console import say
+from commcheck.crew import Crew, Way
 from commcheck.deliver import Delivery, progress
 from commcheck.errors import UsageError
+from commcheck.executors import executor_of
 from commcheck.inventory.endpoint import endpoint
 from commcheck.lookup import readers_of
 from commcheck.model import Host
@@ -25,8 +29,9 @@ from commcheck.run import Climber
 from commcheck.stop import Stop
 
 Note = Callable[[str], None]
-Visitors = Callable[[str, Note], AbstractContextManager[Callable[[Host], Visitor]]]
-"""From the run's id and a sink for notes to the visitor of each host, until the run's end."""
+Visitors = Callable[[str, Note, Collection[str]], AbstractContextManager[Callable[[Host], Visitor]]]
+"""From the run's id, a sink for notes and what is allowed to the visitor of each host, until the
+run's end."""
 
 _CLOSE_S: Final = 5.0
 """How long jump hosts may take to hear that the run is over."""
@@ -46,11 +51,14 @@ def run(
     ssh_config: Path | None,
     connect_timeout: float,
     host_deadline: float,
+    executor: str,
     **options: Any,
 ) -> int:
     """Climb on the hosts of an inventory. ``options``: those of ``climb``."""
     if not inventory and not (options["resume"] or options["again"]):
         raise UsageError("error: no inventory: give one with -i FILE, or names with -i gpu-01,")
+    if executor and options["workers"] > 1:
+        raise UsageError("error: --executor and --workers exclude each other [usage]")
     ssh = {
         "host_keys": host_keys or "",
         "known_hosts": known_hosts,
@@ -62,13 +70,16 @@ def run(
         "connect_timeout_s": connect_timeout,
         "host_deadline_s": host_deadline,
     }
-    return climb(
-        inventory=inventory,
-        visitors=lambda run_id, note: _visitors(run_id, note, ssh),
-        reach=ssh,
-        host_deadline_s=host_deadline,
-        **options,
-    )
+    with executor_of("" if options["dry_run"] else executor) as at_work:
+        return climb(
+            inventory=inventory,
+            visitors=lambda run_id, note, allow: _visitors(run_id, note, allow, ssh),
+            reach=ssh,
+            host_deadline_s=host_deadline,
+            executor=executor,
+            at_work=at_work,
+            **options,
+        )
 
 
 def climb(
@@ -95,13 +106,16 @@ def climb(
     forks: int,
     deadline: float,
     workers: int = 1,
+    executor: str = "",
+    at_work: Executor | None = None,
     inventory_from: Path | None = None,
     sources: Mapping[str, str],
     **where: Any,
 ) -> int:
     """Prepare, climb, report. The exit code is the record's, or that of the signal.
 
-    ``reach``: what the report says of the way to the hosts. ``inventory_from``: the folder from
+    ``reach``: what the report says of the way to the hosts. ``at_work``: what visits them, called
+    ``executor``; None: this process, or ``workers``. ``inventory_from``: the folder from
     which the inventory's name counts, where that is not the current one. ``sources``: settings
     that are no defaults and where each was set. ``where``: the fields of ``Delivery``.
     """
@@ -125,7 +139,8 @@ def climb(
     stored = before.stored(prepared, choice) if before is not None else None
     for plan in prepared.climb.hosts:
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted
-    forks = forks_of(prepared.playbook, forks)
+    wanted = forks_of(prepared.playbook, forks)
+    forks = room_for(wanted)
     if dry_run:
         say(dry_run_text(prepared, sources, stored.ended if stored else ()))
         return 0
@@ -135,6 +150,7 @@ def climb(
         {
             "forks": forks,
             "workers": workers if workers > 1 else "",
+            "executor": executor,
             "deadline": deadline,
             **reach,
             **(before.settings if before else {}),
@@ -151,14 +167,23 @@ def climb(
     climber = Climber(prepared, attempt.info, attempt.folder, shown, stored)
     if warning:
         climber.note(warning)
+    if forks < wanted:
+        climber.note(
+            f"{forks} hosts at a time, not {wanted}: more file descriptors are not allowed "
+            "here (ulimit -n)"
+        )
     if before is not None and stored is not None:
         climber.note(before.note(prepared, stored))
     stop = Stop(climber.note)
+    crew = None
+    if at_work is not None:
+        way = Way.of(attempt.info.run_id, reach, prepared.found, check_folders, host_deadline_s + 3)
+        crew = Crew(executor, at_work, way)
     if workers > 1:
         from commcheck.collect.ssh import warm
 
         warm()
-    with visitors(attempt.info.run_id, climber.note) as visitor_for:
+    with visitors(attempt.info.run_id, climber.note, choice.allow) as visitor_for:
         record = climber.climb(
             visitor_for,
             stop,
@@ -166,6 +191,7 @@ def climb(
             deadline_s=deadline,
             host_deadline_s=host_deadline_s,
             workers=workers,
+            crew=crew,
         )
     code = attempt.finish(record, delivery)
     return stop.exit_code or code
@@ -186,29 +212,35 @@ def _earlier(
 
 @contextmanager
 def _visitors(
-    run_id: str, note: Note, ssh: Mapping[str, Any]
+    run_id: str, note: Note, allow: Collection[str], ssh: Mapping[str, Any]
 ) -> Iterator[Callable[[Host], Visitor]]:
-    """The visitor of a host: SSH, or this machine where the inventory says so."""
+    """The visitor of a host: SSH, or kubectl or this machine where the inventory says so."""
+    from commcheck.collect.kubectl import KubectlVisitor
     from commcheck.collect.local import LocalVisitor
     from commcheck.collect.session import Session
     from commcheck.collect.ssh import SshSettings, SshVisitor
 
-    remote = SshVisitor(SshSettings(run_id=run_id, note=note, **ssh))
-    local = LocalVisitor(
-        lambda host: Session(
+    def session_of(host: Host) -> Session:
+        to = endpoint(host)
+        return Session(
             mark=f"{run_id}.{secrets.token_hex(5)}",
-            become=ssh["become"] or endpoint(host).become,
-            path=endpoint(host).path,
+            become=ssh["become"] or to.become,
+            path=to.path,
             deadline_s=ssh["host_deadline_s"],
         )
-    )
+
+    remote = SshVisitor(SshSettings(run_id=run_id, note=note, **ssh))
+    by_kind: Mapping[str, Visitor] = {
+        "ssh": remote,
+        "local": LocalVisitor(session_of),
+        "kubectl": KubectlVisitor(session_of, may_debug="debug-pod" in allow, note=note),
+    }
     try:
-        yield lambda host: local if endpoint(host).kind == "local" else remote
+        yield lambda host: by_kind[endpoint(host).kind]
     finally:
         # A jump host that has gone quiet must not keep the reports from being written.
-        closing = threading.Thread(target=remote.close, name="close", daemon=True)
-        closing.start()
-        closing.join(_CLOSE_S)
+        if closing := in_background(remote.close, "close"):
+            closing.join(_CLOSE_S)
 
 
 def dry_run_text(

@@ -15,9 +15,10 @@ from commcheck.diagnose import diagnose
 from commcheck.errors import RunFolderError
 from commcheck.model import Status
 from commcheck.report import events, text
-from commcheck.report.changes import Json
+from commcheck.report.changes import Changes, Json
 from commcheck.report.diff import diff
 from commcheck.report.document import SCHEMA, document, summary_in
+from commcheck.report.drain import commands
 from commcheck.report.find import RESULTS, run_ids
 from commcheck.report.folder import RunFolder
 from commcheck.report.junit import RUNBOOK, By
@@ -42,6 +43,7 @@ class Delivery:
     junit_by: By = "host"
     lang: Lang = "en"
     notify: tuple[Hook, ...] = ()
+    drain_command: str = ""
 
     def clear(self) -> None:
         """Former JUnit files go away before the run: stale green results are the worst kind."""
@@ -50,9 +52,16 @@ class Delivery:
 
     def deliver(self, record: Record, folder: RunFolder) -> None:
         """Write every report into the run folder, and the one that was asked for to stdout."""
-        folder.render(record, self.runbook_url, lang=self.lang, junit_by=self.junit_by)
-        if self.junit:
-            folder.copy_junit(self.junit)
+        try:
+            folder.render(record, self.runbook_url, lang=self.lang, junit_by=self.junit_by)
+            if self.junit:
+                folder.copy_junit(self.junit)
+        finally:
+            self._show(record, folder)  # also where the disk is full: it is what was come for
+        if self.notify:
+            self._notify(record, folder)
+
+    def _show(self, record: Record, folder: RunFolder) -> None:
         if self.form == "json":
             say(json.dumps(document(record), ensure_ascii=False, indent=1))
         elif self.form == "hosts":
@@ -68,10 +77,10 @@ class Delivery:
                     color=look.colour,
                     width=look.width,
                     runbook_url=self.runbook_url,
+                    lang=self.lang,
+                    drain=tuple(commands(record, self.drain_command)),
                 )
             )
-        if self.notify:
-            self._notify(record, folder)
 
     def _notify(self, record: Record, folder: RunFolder) -> None:
         from commcheck.report.hooks import due, send
@@ -91,7 +100,7 @@ class Delivery:
                 told = summary_in(self.out / run / RESULTS)
                 if (told["run"]["playbook"], told["run"]["limit"]) == (info.playbook, info.limit):
                     return told
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # killed, or of another time
         return None
 
@@ -131,15 +140,25 @@ def load_document(name: str, out: Path) -> Json:
         return document(RunFolder.open(name, out).record())
     try:
         found: Json = dict(json.loads(Path(name).read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise RunFolderError(f"{name}: cannot be read: {error}") from error
     if found.get("schema") != SCHEMA:
         raise RunFolderError(f"{name}: error: wanted a {SCHEMA} document [schema]")
     return found
 
 
+def differences(old: Json, new: Json) -> Changes:
+    """Between two documents. Raises ``RunFolderError`` where one has not the form of results."""
+    try:
+        return diff(old, new)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RunFolderError(
+            f"these results cannot be compared, one has another form: {error!r:.200}"
+        ) from error
+
+
 def compared(record: Record, baseline: Json, folder: RunFolder) -> Record:
     """The record with what is different from a baseline, which is kept in the folder as well."""
-    changes = diff(baseline, document(record))
+    changes = differences(baseline, document(record))
     folder.event(events.changes_event(changes))
     return replace(record, changes=changes)

@@ -82,6 +82,17 @@ def _shard(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int
     return int(number), int(count)
 
 
+PERMISSIONS: Final = ("load", "write", "debug-pod")
+
+
+def _allow(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in PERMISSIONS:
+            raise click.BadParameter(f"{word!r} is none of {', '.join(PERMISSIONS)}")
+    return ",".join(words)
+
+
 CONFIG = click.option(
     "--config",
     type=a_path(),
@@ -92,6 +103,26 @@ CONFIG = click.option(
     show_envvar=True,
     metavar="FILE",
     help="Defaults for options, in TOML; stronger than commcheck.toml.",
+)
+
+
+def _drain(_ctx: click.Context, _param: click.Parameter, template: str) -> str:
+    if not template:
+        return ""
+    from commcheck.report.drain import fault
+
+    if wrong := fault(template):
+        raise click.BadParameter(wrong)
+    return template
+
+
+DRAIN: Final = click.option(
+    "--drain-command",
+    default="",
+    callback=_drain,
+    metavar="TEMPLATE",
+    help="Print, never run, this for the failing hosts of each cause: 'scontrol update "
+    "nodename={hosts} state=drain reason={reason}'.",
 )
 CHECK_FOLDERS = click.option(
     "--checks",
@@ -108,7 +139,8 @@ INVENTORY = click.option(
     show_envvar=True,
     multiple=True,
     metavar="PATH|a,b,",
-    help="Ansible inventory: a file, a directory, a script, or names with a comma. Repeatable.",
+    help="Ansible inventory: a file, a directory, a script, or names with a comma; slurm:PARTITION "
+    "or slurm:gpu-[01-16]. Repeatable.",
 )
 LIMIT = click.option(
     "-l",
@@ -184,7 +216,8 @@ LANG = click.option(
     envvar="COMMCHECK_LANG",
     show_envvar=True,
     callback=_language,
-    help="Language of report.html until its reader chooses.  [default: as LC_ALL or LANG say]",
+    help="Language of the summary, and of report.html until its reader chooses.  "
+    "[default: as LC_ALL or LANG say]",
 )
 NOTIFY = click.option(
     "--notify",
@@ -273,11 +306,15 @@ CLIMB: Final = (
     ),
     click.option(
         "--allow",
-        type=click.Choice(["", "load", "write", "load,write"]),
         default="",
-        help="What checks may do to a host beyond looking, where the playbook allows it too.",
+        callback=_allow,
+        shell_complete=complete.in_pattern(lambda _ctx: PERMISSIONS),
+        metavar="load,write,debug-pod",
+        help="What checks may do to a host beyond looking, where the playbook allows it too; "
+        "debug-pod: look at nodes of Kubernetes through a privileged pod.",
     ),
     *WHERE,
+    DRAIN,
     *QUIETLY,
     click.option(
         "--connect-timeout",
@@ -319,6 +356,13 @@ REACH: Final = (
         show_default=True,
         envvar="COMMCHECK_WORKERS",
         help="Processes that share the hosts; worth it from some 300 hosts on.",
+    ),
+    click.option(
+        "--executor",
+        default="",
+        metavar="NAME",
+        help="Who visits the hosts instead of this machine: dask://SCHEDULER:8786, dask+tls://..., "
+        "or MODULE:FACTORY of a concurrent.futures.Executor.",
     ),
     click.option("--key-file", type=a_path(), multiple=True, metavar="FILE", help="Private key."),
     click.option("--agent", is_flag=True, help="Offer the keys of the SSH agent."),

@@ -204,6 +204,10 @@ ENGINE_VARIABLES = frozenset(
         "commcheck_ssh_look_for_keys",
         "commcheck_peers",
         "commcheck_leaf",
+        "commcheck_kubectl_node",
+        "commcheck_kubectl_debug_image",
+        "commcheck_kubectl_selector",
+        "commcheck_kubectl_node_selector",
         THRESHOLDS,
     }
 )

@@ -221,6 +221,7 @@ def plan_of(prepared: Prepared) -> Plan:
                 overrides=str(one.overrides or ""),
                 digest=_digest(one.path),
                 explained_by=tuple(edge.cause for edge in one.check.explained_by),
+                contradicts=one.check.contradicts,
             )
             for one in prepared.climb.checks
         ),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, Final
 import click
 
 from commcheck.errors import UsageError
+from commcheck.trust import distrusted
 
 NAME: Final = "commcheck.toml"
 HOOKS: Final = "hooks"
@@ -55,7 +55,7 @@ def settings(explicit: Path | None, cwd: Path, known: Iterable[str]) -> dict[str
     """The values of all files, the strongest of each key. ``known``: keys there may be.
 
     Raises ``UsageError`` with a line for each key that is unknown, for a file that is no TOML, and
-    for one that was found where everybody may write.
+    for one that was found and is another user's, or lies where everybody may write.
     """
     names = sorted({*known, HOOKS} - NOT_IN_A_FILE)
     found: dict[str, Setting] = {}
@@ -124,25 +124,26 @@ def _files(explicit: Path | None, cwd: Path) -> Iterator[Path]:
     for folder in (cwd, *cwd.parents):
         path = folder / NAME
         if path.is_file():
-            _refuse_world_writable(path)
-            yield path
+            if explicit is None or not path.samefile(explicit):
+                _refuse_distrusted(path)
+                yield path
             break
         if (folder / ".git").exists():
             break
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     path = Path(base).expanduser() / "commcheck" / "config.toml"
     if path.is_file():
-        _refuse_world_writable(path)
+        _refuse_distrusted(path)
         yield path
 
 
-def _refuse_world_writable(path: Path) -> None:
-    """What everybody may write must not decide where our keys go."""
+def _refuse_distrusted(path: Path) -> None:
+    """A stranger's file must not decide where our keys go."""
     for each in (path, path.parent):
-        if each.stat().st_mode & stat.S_IWOTH:
+        if why := distrusted(each):
             raise UsageError(
-                f"{path}: error: everybody may write {each}, so it is not read; chmod o-w {each}, "
-                "or name the file with --config [config]"
+                f"{path}: error: {why}, so it is not read; name the file with --config to have it "
+                "read all the same [config]"
             )
 
 

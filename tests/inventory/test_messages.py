@@ -136,8 +136,8 @@ ERRORS: list[tuple[str, str | bytes, str]] = [
     (
         "i.ini",
         "a commcheck_platform=x\n",
-        "i.ini:1:22: error: commcheck_platform is 'x'; wanted one of gpu-roce, gpu-ib, ascend, "
-        "unknown [platform]",
+        "i.ini:1:22: error: commcheck_platform is 'x'; wanted one of gpu-roce, gpu-ib, gpu-efa, "
+        "ascend, unknown [platform]",
     ),
     (
         "y.yml",

@@ -42,10 +42,11 @@ def by_ansible(sources: Sequence[str], cwd: Path) -> bytes:
     return _run(words, ", ".join(sources), cwd, quiet)
 
 
-def by_command(command: str, cwd: Path) -> bytes:
+def by_command(command: str, cwd: Path, name: str = "") -> bytes:
     """What a command prints; it is split into words and never seen by a shell.
 
-    Raises ``InventoryError`` where it cannot be run, fails, or takes too long.
+    ``name``: what errors call it. Raises ``InventoryError`` where it cannot be run, fails, or takes
+    too long.
     """
     try:
         words = shlex.split(command)
@@ -53,7 +54,7 @@ def by_command(command: str, cwd: Path) -> bytes:
         raise InventoryError(f"exec:{command}: error: {str(error).lower()} [dynamic]") from error
     if not words:
         raise InventoryError("exec:: error: no command behind exec: [dynamic]")
-    return _run(words, f"exec:{command}", cwd, {})
+    return _run(words, name or f"exec:{command}", cwd, {})
 
 
 def _run(words: Sequence[str], name: str, cwd: Path, extra: dict[str, str]) -> bytes:

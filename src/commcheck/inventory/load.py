@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.errors import InventoryError, Position
-from commcheck.inventory import dynamic, ini_source, json_source, merge, yaml_source
+from commcheck.inventory import (
+    dynamic,
+    ini_source,
+    json_source,
+    merge,
+    selected,
+    slurm,
+    yaml_source,
+)
 from commcheck.inventory.declared import (
     COMMAND_LINE,
     AddHost,
@@ -52,8 +60,11 @@ def load(sources: Sequence[str], *, cwd: Path) -> Inventory:
     """Read inventories and merge them in the order given.
 
     A source is a YAML or INI file, a folder, an inline list (``gpu-01,gpu-02,``), ``exec:CMD``
-    whose output is a dynamic inventory, or an executable or plugin file, which is read by
-    ``ansible-inventory``. Raises ``InventoryError`` with complete lines.
+    whose output is a dynamic inventory, ``slurm:PARTITION`` or ``slurm:gpu-[01-16]``, or an
+    executable or plugin file, which is read by ``ansible-inventory``. A group that names a label
+    of Kubernetes gets the pods or nodes that have it now.
+
+    Raises ``InventoryError`` with complete lines.
     """
     if not any(source.strip() for source in sources):
         raise InventoryError("no inventory: name one with -i, or give hosts as -i gpu-01,gpu-02,")
@@ -68,7 +79,14 @@ def load(sources: Sequence[str], *, cwd: Path) -> Inventory:
     tree.finish()
     files = VariableFiles()
     for folder in dict.fromkeys(reader.beside):
-        _read_variable_files(reader, folder, tree, files)
+        _read_variable_files(reader, folder, "group_vars", list(tree.groups), files.groups)
+    reader.raise_errors()
+    if found := selected.statements(tree, files, tree_notes):
+        reader.add("\n".join(each.host for each in found if isinstance(each, AddHost)).encode())
+        tree.apply(found)
+        tree.finish()
+    for folder in dict.fromkeys(reader.beside):
+        _read_variable_files(reader, folder, "host_vars", list(tree.hosts), files.hosts)
     reader.raise_errors()
     hosts = merge.hosts(tree, files, tree_notes)
     reader.take(tree_notes)
@@ -106,7 +124,7 @@ def _declared(reader: Reader, sources: list[str], tree: Tree) -> Iterable[Declar
 
 
 def _is_path(source: str, cwd: Path) -> bool:
-    if source.startswith("exec:"):
+    if source.startswith(("exec:", slurm.PREFIX)):
         return False
     return "," not in source or os.path.lexists(cwd / source)
 
@@ -119,6 +137,12 @@ def _without_file(reader: Reader, source: str) -> Iterable[Declared]:
     if source.startswith("exec:"):
         command = source.removeprefix("exec:")
         yield _parse_json(reader, dynamic.by_command(command, reader.cwd), source)
+    elif source.startswith(slurm.PREFIX):
+        answer = dynamic.by_command(slurm.COMMAND, reader.cwd, f"{source} (sinfo)")
+        found = slurm.declared(answer.decode(errors="replace"), source)
+        # Not the answer itself: a node that takes up a job is still the same inventory.
+        reader.add(repr(found.statements).encode())
+        yield found
     else:
         reader.add(source.encode(errors="surrogateescape"))
         yield _inline(source)
@@ -176,19 +200,21 @@ def _looks_like_yaml(text: str) -> bool:
 # --- group_vars and host_vars -------------------------------------------------------------------
 
 
-def _read_variable_files(reader: Reader, folder: str, tree: Tree, files: VariableFiles) -> None:
-    for kind, names, into in (
-        ("group_vars", list(tree.groups), files.groups),
-        ("host_vars", list(tree.hosts), files.hosts),
-    ):
-        base = kind if folder == "." else f"{folder.rstrip('/')}/{kind}"
-        entries = reader.entries(base)
-        known = frozenset(entries)
-        for name in names:
-            for path in _files_of(reader, base, name, known):
-                into.setdefault(name, {}).update(_settings(reader, path))
-        if kind == "group_vars":
-            _note_misspelt(reader, base, entries, names)
+def _read_variable_files(
+    reader: Reader,
+    folder: str,
+    kind: str,
+    names: Sequence[str],
+    into: dict[str, dict[str, Setting]],
+) -> None:
+    base = kind if folder == "." else f"{folder.rstrip('/')}/{kind}"
+    entries = reader.entries(base)
+    known = frozenset(entries)
+    for name in names:
+        for path in _files_of(reader, base, name, known):
+            into.setdefault(name, {}).update(_settings(reader, path))
+    if kind == "group_vars":
+        _note_misspelt(reader, base, entries, names)
 
 
 def _files_of(reader: Reader, base: str, name: str, entries: frozenset[str]) -> list[str]:

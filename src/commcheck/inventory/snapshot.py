@@ -30,10 +30,10 @@ def restore(kept: Mapping[str, Any]) -> Inventory:
     try:
         return Inventory(
             hosts=tuple(_restored(each) for each in kept["hosts"]),
-            groups={name: tuple(hosts) for name, hosts in kept["groups"].items()},
+            groups={name: texts(hosts) for name, hosts in kept["groups"].items()},
             warnings=(),
-            sources=tuple(kept["sources"]),
-            digest=kept["digest"],
+            sources=texts(kept["sources"]),
+            digest=text(kept["digest"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise RunFolderError(f"the run kept no whole inventory: {error!r}") from error
@@ -66,9 +66,31 @@ def _plain(value: object) -> object:
 
 def _restored(kept: Mapping[str, Any]) -> Host:
     return Host(
-        name=kept["name"],
+        name=text(kept["name"]),
         variables=dict(kept["variables"]),
-        origins={name: Origin(text) for name, text in kept["origins"].items()},
-        groups=tuple(kept["groups"]),
-        origin=Origin(kept["origin"]),
+        origins={name: Origin(text(told)) for name, told in kept["origins"].items()},
+        groups=texts(kept["groups"]),
+        origin=Origin(text(kept["origin"])),
     )
+
+
+def selected(kept: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the hosts that all shards together have. Raises ``RunFolderError``."""
+    try:
+        return texts(kept.get("selected", []))
+    except TypeError as error:
+        raise RunFolderError(f"the run kept no whole inventory: {error}") from error
+
+
+def text(told: object) -> str:
+    """What should be text, and comes from a file. Raises ``TypeError`` where it is none."""
+    if not isinstance(told, str):
+        raise TypeError(f"{told!r:.80} is no text")
+    return told
+
+
+def texts(told: object) -> tuple[str, ...]:
+    """A list of texts. Raises ``TypeError`` where it is none."""
+    if not isinstance(told, list):
+        raise TypeError(f"{told!r:.80} is no list")
+    return tuple(map(text, told))
