@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from commcheck.check import Check, Nothing, passed
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.words import Lang
 from commcheck.runbook import anchor, assemble, bundled
 
 ROOT = Path(__file__).parents[1]
@@ -36,8 +39,15 @@ def test_the_file_is_fresh() -> None:
     )
 
 
-def test_links_lead_somewhere() -> None:
-    text = bundled()
+def test_the_chinese_file_is_fresh() -> None:
+    assert (ROOT / "runbook.zh.md").read_text(encoding="utf-8") == bundled("zh"), (
+        "python -m commcheck.runbook zh > runbook.zh.md"
+    )
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_links_lead_somewhere(lang: Lang) -> None:
+    text = bundled(lang)
     anchors = re.findall(r'<a id="([^"]+)"></a>', text)
     assert len(anchors) == len(set(anchors))
     assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(anchors)
@@ -93,3 +103,15 @@ def test_a_section() -> None:
         "1. `ip link set NETDEV up`: Sets it up. Before: None.\n"
         "2. Pull the cable. Before: Ask. Who: network team.\n"
     )
+
+
+def test_both_books_have_the_same_sections() -> None:
+    """In Chinese each is headed and told in Chinese, and leads to the English background."""
+    english, chinese = (re.findall(r'<a id="([^"]+)">', bundled(lang)) for lang in ("en", "zh"))
+    assert english == chinese
+    for section in re.split(r"^### ", bundled("zh"), flags=re.MULTILINE)[1:]:
+        title, _, rest = section.partition("\n")
+        assert re.search(r"[\u4e00-\u9fff]", title), title
+        assert "(runbook.md#" in rest
+    links = set(re.findall(r"\(runbook\.md#([^)]+)\)", bundled("zh")))
+    assert links <= set(english)

@@ -34,8 +34,14 @@ class Fix:
 
     @property
     def text(self) -> str:
-        """The command, or what to do where no command helps."""
-        return self.remedy.command or self.remedy.effect.en
+        """The command, or what to do where no command helps; in English."""
+        return self.says.en
+
+    @property
+    def says(self) -> Words:
+        """The same in both languages; a command is the same in each."""
+        command = self.remedy.command
+        return Words(command, command) if command else self.remedy.effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +259,10 @@ def _consequences(follow: Iterable[Finding]) -> tuple[Consequence, ...]:
 def _witnesses(
     record: Record, slug: str, hosts: tuple[str, ...], follows: tuple[Consequence, ...]
 ) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
-    """What speaks for a cause and against it: checks that would suffer from it, where they ran."""
+    """What speaks for a cause and against it, where it was looked for.
+
+    Against it: checks that would suffer from it pass, or one that declares so.
+    """
     speaks_for = [
         Words(
             f"{each.check} suffers where it would ({many(len(each.hosts), 'host')})",
@@ -263,19 +272,28 @@ def _witnesses(
     ]
     against = []
     suffers = {check.id for check in record.plan.checks if slug in check.explained_by}
+    denies = {check.id for check in record.plan.checks if slug in check.contradicts}
     here = set(hosts)
     fine: defaultdict[str, set[str]] = defaultdict(set)
-    for result in record.sorted if suffers else ():
-        if result.check in suffers and result.host in here and result.status is Status.PASS:
+    for result in record.sorted if suffers or denies else ():
+        told = result.check in suffers or result.check in denies
+        if told and result.host in here and result.status is Status.PASS:
             fine[result.check].add(result.host)
     for check, names in fine.items():
+        why, why_zh = _WHY_AGAINST[check in suffers]
         against.append(
             Words(
-                f"{check} passes on {len(names):,} of them, though it would suffer from this",
-                f"{check} 在其中 {len(names):,} 台上通过，而它本应因此受影响",
+                f"{check} passes on {len(names):,} of them, {why}",
+                f"{check} 在其中 {len(names):,} 台上通过，{why_zh}",
             )
         )
     return tuple(speaks_for), tuple(against)
+
+
+_WHY_AGAINST: Final = {
+    True: ("though it would suffer from this", "而它本应因此受影响"),
+    False: ("so what this leads to is not seen there", "因此在那里看不到它会引起的现象"),
+}
 
 
 def _hosts_of(finding: Finding) -> tuple[str, ...]:
@@ -347,7 +365,7 @@ def _host_word(findings: list[Finding]) -> str:
     words = {presentation(finding) for finding in findings}
     if "fail" in words:
         return "fail"
-    if any(_is_unknown(finding) for finding in findings):
+    if words & {"error", *_UNKNOWN}:
         return "error"
     if Kind.GATED in words:
         return "gated"

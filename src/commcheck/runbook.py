@@ -1,14 +1,15 @@
 """``runbook.md``: the procedure for a person, assembled from the checks themselves.
 
 Written by ``python -m commcheck.runbook > runbook.md``; a test holds the file to it. Reports link
-to the section of a check, whose anchor is the check's id with ``-`` for the dot.
+to the section of a check, whose anchor is the check's id with ``-`` for the dot. ``runbook_zh`` has
+the Chinese one.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from commcheck.check import AnyCheck
 from commcheck.discover import bundled_folder, load
 from commcheck.model import Cause, Layer, Remedy
 from commcheck.plan import REACHABLE
+from commcheck.report.words import Lang
 
 _LABELS: Final = ("Why", "Reads", "By hand", "Mend", "On the switch", "Healthy though odd")
 
@@ -61,26 +63,27 @@ def assemble(checks: Sequence[tuple[AnyCheck, str]]) -> str:
     parts = [_INTRODUCTION.format(layers=layers)]
     told: dict[str, None] = {}
     for layer, what in _LAYERS.items():
-        here = [each for each in checks if each[0].layer is layer]
+        here = {check.id: (check, doc) for check, doc in checks if check.layer is layer}
         if not here:
             continue
         parts.append(f"## Layer {layer.height}: {layer.value}\n\n{what[0].upper()}{what[1:]}\n")
-        parts.extend(_section(check, doc, told) for check, doc in _by_needs(here))
+        in_order = by_needs(check for check, _ in here.values())
+        parts.extend(_section(*here[check.id], told) for check in in_order)
     return "\n".join(parts)
 
 
-def _by_needs(checks: Sequence[tuple[AnyCheck, str]]) -> list[tuple[AnyCheck, str]]:
+def by_needs(checks: Iterable[AnyCheck]) -> list[AnyCheck]:
     """Reachable first, a check after those it needs, else by id: as a person would look."""
-    left = sorted(checks, key=lambda each: (each[0].id != REACHABLE, each[0].id))
-    ids = {check.id for check, _ in left}
-    placed: list[tuple[AnyCheck, str]] = []
+    left = sorted(checks, key=lambda check: (check.id != REACHABLE, check.id))
+    ids = {check.id for check in left}
+    placed: list[AnyCheck] = []
     done: set[str] = set()
     while left:
         # Needs outside the list, or in a circle, must not keep a section out of the book.
-        ready = next((each for each in left if set(each[0].needs) & ids <= done), left[0])
+        ready = next((check for check in left if set(check.needs) & ids <= done), left[0])
         left.remove(ready)
         placed.append(ready)
-        done.add(ready[0].id)
+        done.add(ready.id)
     return placed
 
 
@@ -114,12 +117,13 @@ def _cause(cause: Cause) -> list[str]:
 
 def _remedy(remedy: Remedy) -> str:
     """One list item: command, effect, what must be true before, and whose job it is."""
-    command = f"`{_shown(remedy.command)}`: " if remedy.command else ""
+    command = f"`{shown(remedy.command)}`: " if remedy.command else ""
     who = "" if remedy.who == "operator" else f" Who: {remedy.who}."
-    return f"{command}{_shown(remedy.effect.en)} Before: {_shown(remedy.precondition.en)}{who}"
+    return f"{command}{shown(remedy.effect.en)} Before: {shown(remedy.precondition.en)}{who}"
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """A command or text with its places as words in capitals: ``{netdev}`` -> ``NETDEV``."""
     return re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), text)
 
 
@@ -135,16 +139,20 @@ def _markdown(doc: str) -> str:
     )
 
 
-def bundled() -> str:
+def bundled(lang: Lang = "en") -> str:
     """The runbook of the checks that come with commcheck."""
+    from commcheck import runbook_zh
+
     found = [
         load(path, layer, bundled=True)
         for layer in Layer
         for path in sorted(Path(bundled_folder("checks") / layer.value).glob("[!_]*.py"))
     ]
+    if lang == "zh":
+        return runbook_zh.assemble([each.check for each in found])
     return assemble([(each.check, each.doc) for each in found])
 
 
 if __name__ == "__main__":
     # Bytes: the file is UTF-8 whatever the terminal is.
-    sys.stdout.buffer.write(bundled().encode())
+    sys.stdout.buffer.write(bundled("zh" if sys.argv[1:] == ["zh"] else "en").encode())

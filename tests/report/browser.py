@@ -22,6 +22,7 @@ _FLAGS: Final = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-quic",
     "--disable-dev-shm-usage",
     "--no-first-run",
     "--disable-background-networking",
@@ -101,6 +102,14 @@ class Browser:
     def value(self, expression: str) -> Any:
         """What a JavaScript expression is in the page; None for what is undefined."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        return answer["result"].get("value")
+
+    def awaited(self, expression: str) -> Any:
+        """What the promise of a JavaScript expression becomes."""
+        answer = self.ask(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def of(self, *methods: str) -> list[dict[str, Any]]:

@@ -157,8 +157,27 @@ def test_what_passes_though_it_should_suffer_speaks_against() -> None:
     assert cause(run(on("node-03", ""))).speaks_against == ()
 
 
+def denying(record: Record) -> Record:
+    """The firmware's check speaks against PFC as the cause, where it passes."""
+    asked = tuple(
+        replace(each, contradicts=(PFC_OFF.slug,)) if each.id == CHECKS[3] else each
+        for each in record.plan.checks
+    )
+    return replace(record, plan=replace(record.plan, checks=asked))
+
+
+def test_a_pass_of_what_contradicts_speaks_against() -> None:
+    unknown = Verdict(status=Status.SKIP, kind=Kind.UNDECIDABLE, reason="nobody knows")
+    record = denying(
+        run(on("node-03", ""), on("node-04", ""), result("node-04", CHECKS[3], unknown))
+    )
+    assert [words.en for words in cause(record).speaks_against] == [
+        f"{CHECKS[3]} passes on 1 of them, so what this leads to is not seen there"
+    ]
+
+
 def test_the_stream_keeps_edges_groups_and_consequences() -> None:
-    record = with_wire(FOLDED)
+    record = denying(with_wire(FOLDED))
     record = replace(record, plan=replace(record.plan, groups=RACKS))
     lines = [events.encode(event).decode() for event in events.events_of(record)]
     again = events.record_from_events(lines)

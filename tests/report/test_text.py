@@ -90,6 +90,34 @@ def test_many_hosts_and_causes_stay_readable() -> None:
     assert max(map(len, shown.splitlines())) <= 120
 
 
+def test_what_is_said_of_a_file_is_said_whole() -> None:
+    base = healthy(1)
+    reason = "exposed communication is 32 % of the step; " * 5 + "certain"
+    bad = (
+        result("@job", "runtime.xid", verdict(Status.FAIL, reason=reason)),
+        result("rank 3", "library.env", verdict(Status.WARN, reason="NCCL_ALGO is set")),
+    )
+    record = replace(
+        base,
+        info=replace(base.info, noun="file"),
+        plan=replace(base.plan, hosts=("@job", "rank 3")),
+        results=bad,
+        notes=tuple(f"note {number}" for number in range(9)),
+    )
+    shown = text.render(record, width=80)
+    assert reason in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
+    lines = shown.splitlines()
+    assert lines[lines.index("! rank 3  library.env: NCCL_ALGO is set") + 1] == (
+        "    update the firmware"
+    )
+    fix = lines.index("Fix first:   mlnx_qos -i eth2 --pfc 0,0,0,1,0,0,0,0")
+    assert lines[fix + 1] == "             pauses the priority instead of dropping"
+    assert [line for line in lines if "note" in line] == [
+        "note: note 0", "note: note 1", "note: note 2", "... and 6 more notes, in the report",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(0.414, "0.41 s"), (12.34, "12.3 s"), (59.97, "1 min 0 s"), (252.3, "4 min 12 s"),

@@ -144,12 +144,15 @@ def subjects_of(plan: HostPlan) -> frozenset[str]:
     )
 
 
+_GPUS: Final = ("gpu-roce", "gpu-ib", "gpu-efa")
+
+
 def _families(host: Host) -> set[str]:
     """Whose exporters a host may have."""
     platform = host.variables.get("commcheck_platform")
     if platform == "ascend":
         return {catalog.NPU}
-    return {catalog.GPU} if platform in ("gpu-roce", "gpu-ib") else {catalog.GPU, catalog.NPU}
+    return {catalog.GPU} if platform in _GPUS else {catalog.GPU, catalog.NPU}
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from commcheck.model import Words
 from commcheck.report.changes import KINDS, TROUBLE, Change, Changes, Kind
 from commcheck.report.cleaning import for_console
-from commcheck.report.interface import known
+from commcheck.report.interface import counted, known, t
 from commcheck.report.ranges import fold_hosts
-from commcheck.report.words import Mark, many, shown
+from commcheck.report.words import Mark, many, padded, shown
 
 if TYPE_CHECKING:
     from commcheck.report.text import Look
@@ -146,19 +146,30 @@ def moved(changes: Changes) -> Iterator[tuple[str, str]]:
 
 
 def lines(changes: Changes, look: Look) -> Iterator[str]:
-    """For a terminal."""
+    """For a terminal. What a verdict said, then and now, is English in every language."""
     width = max(40, look.width)
     told = section(changes)
-    yield for_console(f"Since {told.baseline}: {told.summary}", 400)
-    yield from (f"  note: {for_console(note, width - 8)}" for note in told.notes)
+    since = Words(
+        f"Since {told.baseline}: {told.says.en}", f"与 {told.baseline} 相比：{told.says.zh}"
+    )
+    yield for_console(look.say(since), 400)
+    for note in told.notes:
+        yield f"  {look.say(t('note: '))}{for_console(note, width - 8)}"
     for row in told.rows:
         who = fold_hosts(row.hosts)
         if len(who) > 25 and len(row.hosts) > 1:
-            who = f"{len(row.hosts):,} hosts ({row.hosts[0]}, ...)"
-        left = f"{row.mark.word:14} {for_console(who):25} {for_console(row.check):29} "
+            who = f"{look.say(counted(len(row.hosts), 'host'))} ({row.hosts[0]}, ...)"
+        what = padded(look.say(known(row.mark.word)), 14)
+        left = f"{what} {padded(for_console(who), 25)} {for_console(row.check):29} "
         reason = for_console(row.reason, max(30, width - len(left) - 2))
         yield look.paint(f"  {left}{reason}", row.mark.tone)
     for check, words in told.moved:
-        yield f"  {'moved':14} {for_console(f'{check}: {words}', width)}"
+        yield f"  {padded(look.say(t('moved')), 14)} {for_console(f'{check}: {words}', width)}"
     if told.more:
-        yield f"  ... and {told.more:,} more, see results.json"
+        more = look.say(counted(told.more, "more change"))
+        yield look.say(
+            Words(
+                f"  ... and {told.more:,} more, see results.json",
+                f"  ……另有 {more}，见 results.json",
+            )
+        )

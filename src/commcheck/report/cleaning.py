@@ -8,6 +8,7 @@ commands, and secrets of the host's users.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Final
 
@@ -37,6 +38,19 @@ def clean(text: str) -> str:
 
     Harmless text comes back unchanged, and cleaning twice is cleaning once.
     """
+    return _cleaned_before(text) if len(text) <= _SHORT else _clean(text)
+
+
+_SHORT: Final = 256
+"""Characters: names, labels and reasons are short, and a thousand hosts say the same ones."""
+
+
+@lru_cache(maxsize=1 << 14)
+def _cleaned_before(text: str) -> str:
+    return _clean(text)
+
+
+def _clean(text: str) -> str:
     if text.isascii() and text.isprintable() and "[[" not in text:
         return mask(text)  # most texts: nothing to find for what follows
     if "\r" in text:

@@ -62,7 +62,8 @@ def summary_in(path: Path) -> Json:
 
 VERDICTS: Final = "verdicts"
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
+# What ``plain`` made holds no circle: looking for one in each verdict takes its time.
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 
 
 def _encoded(before: str, value: object, after: str = "") -> bytes:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 from commcheck.errors import RunFolderError
 from commcheck.model import (
@@ -32,6 +32,8 @@ from commcheck.report.cleaning import clean
 from commcheck.report.record import Failure, Plan, PlannedCheck, Record, RunInfo, State
 
 SCHEMA: Final = "commcheck.events/1"
+
+T = TypeVar("T")
 
 Event = dict[str, Any]
 
@@ -82,6 +84,7 @@ def plan_event(plan: Plan) -> Event:
                 "overrides": check.overrides,
                 **({"digest": check.digest} if check.digest else {}),
                 **({"explained_by": list(check.explained_by)} if check.explained_by else {}),
+                **({"contradicts": list(check.contradicts)} if check.contradicts else {}),
             }
             for check in plan.checks
         ],
@@ -168,8 +171,13 @@ def encode(event: Mapping[str, Any]) -> bytes:
 
 def plain(value: object) -> Any:
     """A measured value as JSON can hold it; what JSON lacks becomes text."""
+    kind = type(value)  # the exact types first: nearly all values are of one of them
+    if kind is str:
+        return clean(value)  # type: ignore[arg-type]  # mypy does not narrow by this
+    if kind is int or kind is bool or value is None:
+        return value
     match value:
-        case None | bool() | int():
+        case int():
             return value
         case float():
             return value if math.isfinite(value) else str(value)
@@ -379,6 +387,7 @@ def _plan(event: Event) -> Plan:
                 check["overrides"],
                 check.get("digest", ""),
                 tuple(check.get("explained_by", ())),
+                tuple(check.get("contradicts", ())),
             )
             for check in event["checks"]
         ),
@@ -413,20 +422,26 @@ def _read_finding(check: str, host: str, event: Event) -> Finding:
             reason=event["reason"],
             cause=_read_cause(event["cause"]) if event["cause"] else None,
             error=event["error"],
-            remedies=tuple(_read_remedy(remedy) for remedy in event["remedies"]),
+            remedies=_each(_read_remedy, event["remedies"]),
             measured=event["measured"],
             rule=event["rule"],
             hosts=tuple(event["hosts"]),
-            figures=tuple(
-                Figure(each["form"], Words(**each["title"]), each["data"])
-                for each in event.get("figures", ())  # most verdicts have none
-            ),
+            figures=_each(_read_figure, event.get("figures")),
             follows=event.get("follows", ""),
         ),
-        bounds=tuple(Bound(**bound) for bound in event["bounds"]),
-        evidence=tuple(Evidence(**each) for each in event["evidence"]),
+        bounds=_each(lambda bound: Bound(**bound), event["bounds"]),
+        evidence=_each(lambda each: Evidence(**each), event["evidence"]),
         unproven_below=tuple(event["unproven_below"]),
     )
+
+
+def _each(read: Callable[[Event], T], events: Sequence[Event] | None) -> tuple[T, ...]:
+    """What most findings have none of: then nothing is set up to go through it."""
+    return tuple(map(read, events)) if events else ()
+
+
+def _read_figure(event: Event) -> Figure:
+    return Figure(event["form"], Words(**event["title"]), event["data"])
 
 
 def _read_cause(event: Event) -> Cause:

@@ -85,5 +85,5 @@ def _is_green(run: Path) -> bool:
     try:
         told = json.loads((run / RESULTS).read_bytes())["run"]
         return bool(told["state"] == "complete" and told["exit_code"] == 0)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False  # killed, or of another time: not known to be green

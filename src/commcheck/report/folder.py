@@ -10,6 +10,7 @@ import base64
 import errno
 import fcntl
 import json
+import math
 import os
 import re
 import threading
@@ -21,14 +22,15 @@ from urllib.parse import quote
 
 from commcheck.collect.base import Frame, State
 from commcheck.discover import bundled_folder
-from commcheck.errors import RunFolderError, UsageError
+from commcheck.errors import NotKept, RunFolderError, UsageError
 from commcheck.report import html, junit, markdown, prom
 from commcheck.report.cleaning import mask_bytes
+from commcheck.report.collector import put_off
 from commcheck.report.document import written
 from commcheck.report.events import encode, record_from_events
 from commcheck.report.find import EVENTS, LATEST, RESULTS, find
 from commcheck.report.record import Record
-from commcheck.report.words import Lang
+from commcheck.report.words import RUNBOOK_ZH, Lang
 
 INVENTORY: Final = "inventory.json"
 SUMMARY: Final = "summary.md"
@@ -38,7 +40,10 @@ _OURS: Final = re.compile(r"TEST-commcheck-(physical|library|runtime|application
 
 
 class RunFolder:
-    """One run's folder. Methods that append may be called from any thread."""
+    """One run's folder. Methods that append may be called from any thread.
+
+    They raise ``NotKept`` where nothing can be written any more; the files then end in whole lines.
+    """
 
     def __init__(self, path: Path, mode: int = 0o700) -> None:
         self.path = path
@@ -108,7 +113,8 @@ class RunFolder:
     def record(self) -> Record:
         """The run as its events tell it. Raises ``RunFolderError``."""
         try:
-            with (self.path / EVENTS).open(encoding="utf-8", errors="replace", newline="\n") as f:
+            path = self.path / EVENTS
+            with path.open(encoding="utf-8", errors="replace", newline="\n") as f, put_off():
                 return record_from_events(f)
         except OSError as error:
             raise RunFolderError(f"{self.path / EVENTS}: {error.strerror}") from error
@@ -141,7 +147,7 @@ class RunFolder:
                 continue
             try:
                 yield _read_frame(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise RunFolderError(f"{path}:{number}: no frame: {error!r}") from error
         del cut  # a frame is whole only with its newline
 
@@ -157,9 +163,13 @@ class RunFolder:
 
     def _append(self, host: str, line: bytes) -> None:
         with self._lock:
-            descriptor = self._descriptor(host)
-            while line:
-                line = line[os.write(descriptor, line) :]
+            try:
+                _append(self._descriptor(host), line)
+            except OSError as error:
+                raise NotKept(
+                    f"{self.path}: cannot write: {error.strerror}; what is there is whole: "
+                    f"make room, then go on with run --resume {self.path.name}"
+                ) from error
 
     def _descriptor(self, host: str) -> int:
         """Of the host's file, or the events', open for appending; the lock is held."""
@@ -195,10 +205,12 @@ class RunFolder:
         path = self.path / INVENTORY
         try:
             kept: dict[str, Any] = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(
                 f"{path}: the run kept no inventory, name one with -i: {error}"
             ) from error
+        if not isinstance(kept, dict):
+            raise RunFolderError(f"{path}: no inventory, want an object")
         return kept
 
     # --- reports --------------------------------------------------------------------------------
@@ -213,25 +225,32 @@ class RunFolder:
     ) -> None:
         """Write every report, each replaced whole. Raises ``UsageError`` where it cannot.
 
-        ``lang`` is of the page before its reader chooses; ``junit_by`` is what a class of the JUnit
-        files is.
+        ``lang`` is of the summary, and of the page before its reader chooses; ``junit_by`` is what
+        a class of the JUnit files is.
         """
-        runbook = _runbook()
         try:
-            _replace(self.path / RESULTS, written(record), self._file_mode)
-            folder = self.path / "junit"
-            self._make(folder)
-            files = junit.render(record, runbook_url=runbook_url, by=junit_by)
-            _write_junit(folder, files, self._file_mode)
-            # Beside the report, so that its links work wherever the folder is carried to.
-            _replace(self.path / junit.RUNBOOK, [runbook], self._file_mode)
-            page = html.render(record, runbook_url=runbook_url, lang=lang, runbook=runbook.decode())
-            _replace(self.path / REPORT, [page], self._file_mode)
-            summary = markdown.render(record, runbook_url=runbook_url)
-            _replace(self.path / SUMMARY, [summary.encode("utf-8", "replace")], self._file_mode)
-            _replace(self.path / METRICS, [prom.render(record)], self._file_mode)
+            with put_off():
+                self._render(record, runbook_url, lang, junit_by)
         except OSError as error:
             raise UsageError(f"{self.path}: cannot write reports: {error.strerror}") from error
+
+    def _render(self, record: Record, runbook_url: str, lang: Lang, junit_by: junit.By) -> None:
+        runbook = _runbook(junit.RUNBOOK)
+        read = RUNBOOK_ZH if lang == "zh" and runbook_url == junit.RUNBOOK else runbook_url
+        _replace(self.path / RESULTS, written(record), self._file_mode)
+        folder = self.path / "junit"
+        self._make(folder)
+        files = junit.render(record, runbook_url=runbook_url, by=junit_by)
+        _write_junit(folder, files, self._file_mode)
+        # Beside the report, so that its links work wherever the folder is carried to.
+        _replace(self.path / junit.RUNBOOK, [runbook], self._file_mode)
+        if read == RUNBOOK_ZH:
+            _replace(self.path / read, [_runbook(read)], self._file_mode)
+        page = html.render(record, runbook_url=read, lang=lang, runbook=runbook.decode())
+        _replace(self.path / REPORT, [page], self._file_mode)
+        summary = markdown.render(record, runbook_url=read, lang=lang)
+        _replace(self.path / SUMMARY, [summary.encode("utf-8", "replace")], self._file_mode)
+        _replace(self.path / METRICS, [prom.render(record)], self._file_mode)
 
     def copy_junit(self, target: Path) -> None:
         """Copy the JUnit files for a CI job's glob; former files of ours there go away."""
@@ -261,8 +280,8 @@ class RunFolder:
             raise UsageError(f"{target}: {what}") from error
 
 
-def _runbook() -> bytes:
-    return (bundled_folder("checks").parent / junit.RUNBOOK).read_bytes()
+def _runbook(name: str) -> bytes:
+    return (bundled_folder("checks").parent / name).read_bytes()
 
 
 def file_name(host: str) -> str:
@@ -292,6 +311,17 @@ def _open(path: Path, flags: int, mode: int = 0) -> IO[bytes]:
     """Never through a link: reports go where the operator said, and nowhere else."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     return os.fdopen(descriptor, "r+b" if flags & os.O_RDWR else "wb")
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """The whole line or nothing of it: the next one must not run into half of it."""
+    end = os.fstat(descriptor).st_size
+    try:
+        while line:
+            line = line[os.write(descriptor, line) :]
+    except OSError:
+        os.ftruncate(descriptor, end)
+        raise
 
 
 def _replace(path: Path, parts: Iterable[bytes], mode: int) -> None:
@@ -360,14 +390,21 @@ def _read_bytes(line: Mapping[str, Any], name: str) -> bytes:
     return base64.b64decode(line[f"{name}_base64"], validate=True)
 
 
+def _seconds(told: Any) -> float:
+    seconds = float(told)
+    if not math.isfinite(seconds):
+        raise ValueError(f"no time: {told!r}")
+    return seconds
+
+
 def _read_frame(line: Mapping[str, Any]) -> Frame:
     return Frame(
-        key=line["key"],
+        key=str(line["key"]),
         stdout=_read_bytes(line, "stdout"),
         stderr=_read_bytes(line, "stderr"),
-        rc=line["rc"],
-        started_s=line["started_s"],
-        ended_s=line["ended_s"],
-        truncated=line["truncated"],
+        rc=None if line["rc"] is None else int(line["rc"]),
+        started_s=_seconds(line["started_s"]),
+        ended_s=_seconds(line["ended_s"]),
+        truncated=bool(line["truncated"]),
         state=State(line["state"]),
     )

@@ -296,6 +296,6 @@ def _post(hook: Hook, what: Message) -> str:
             key = "code" if hook.type == "feishu" else "errcode"
             try:
                 code = json.loads(said).get(key)
-            except (ValueError, AttributeError):
+            except (ValueError, AttributeError, RecursionError):
                 return "answered no JSON"
             return "" if code == 0 else f"answered {key} {code!r}"

@@ -16,6 +16,7 @@ from commcheck.report.cards import cause_id, slug
 from commcheck.report.evidence import Shelf, Shown
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
+from commcheck.report.switches import port_of
 from commcheck.report.words import LOUD, MARKS, Mark, alike, measured, slug_of
 
 MAX_LINES: Final = 20
@@ -38,7 +39,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class HostPage:
-    """One host. ``quiet`` counts what needs no word: passed, gated, not applicable."""
+    """One host. ``quiet`` counts what needs no word: passed, gated, not applicable.
+
+    ``switches``: the switch ports of the rails that need a word, ``mlx5_1: leaf-01 Ethernet12``.
+    """
 
     name: str
     id: str
@@ -48,6 +52,7 @@ class HostPage:
     lines: tuple[Line, ...]
     more_lines: int
     quiet: tuple[tuple[Mark, int], ...]
+    switches: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Drafts:
 
     lines: dict[tuple[str, ...], list[Finding]] = field(default_factory=dict)
     quiet: Counter[str] = field(default_factory=Counter)
+    ports: dict[str, str] = field(default_factory=dict)  # of switches, by rail
     worst: int = len(LOUD)
 
 
@@ -104,6 +110,9 @@ def host_pages(loud: Loud, shelf: Shelf, *, max_hosts: int, max_lines: int) -> H
 
 
 def _add(drafts: Drafts, result: Result) -> None:
+    for finding in result.findings:
+        if port := port_of(finding):
+            drafts.ports[finding.subject] = port
     word = presentation(result.worst)
     if word not in LOUD:
         drafts.quiet[word] += 1
@@ -135,6 +144,11 @@ def _page(names: Sequence[str], drafts: Drafts, shelf: Shelf) -> HostPage:
         lines=tuple(_line(findings, shelf) for findings in groups[:MAX_LINES]),
         more_lines=max(0, len(groups) - MAX_LINES),
         quiet=tuple((MARKS[word], drafts.quiet[word]) for word in MARKS if drafts.quiet.get(word)),
+        switches=", ".join(
+            f"{rail}: {drafts.ports[rail]}"
+            for rail in dict.fromkeys(each.subject for found in groups for each in found)
+            if rail in drafts.ports
+        ),
     )
 
 

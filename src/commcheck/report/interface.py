@@ -30,6 +30,7 @@ CHINESE: Final[Mapping[str, str]] = {
     "Layer": "层",
     "Why": "原因",
     "Shared by": "共同点",
+    "But": "但是",
     "Do next": "下一步",
     "Then": "然后",
     "on all of them": "在以上所有主机上执行",
@@ -49,6 +50,29 @@ CHINESE: Final[Mapping[str, str]] = {
     "Download it, or have Jenkins' Resource Root URL set, to see it as it is meant.":
         "服务器禁止了本页的样式，因此显得朴素，但内容完整。下载后打开，或设置 Jenkins 的 "
         "Resource Root URL,即可看到完整样式。",
+    # Terminal
+    "note: ": "备注：",
+    "e.g.": "例如",
+    ", ": "，",
+    "judged": "台已判定",
+    "fail": "不通过",
+    "not judged": "未判定",
+    "Shared by:": "共同点：",
+    "For it:": "支持证据：",
+    "Against:": "反面证据：",
+    "Drain:": "排空：",
+    "Fix first:": "先处置：",
+    "then:": "然后：",
+    "Read:": "手册：",
+    "Report:": "报告：",
+    "Not measured: what loads the fabric; add --allow load":
+        "未测量：会产生负载的检查；加上 --allow load",
+    "moved": "变动",
+    # Summary
+    ": ": "：",
+    "follows from it": "由此引起",
+    "against it": "反面证据",
+    "limit": "范围",
     # Tools
     "Search": "搜索",
     "hosts, checks, causes": "主机、检查、原因",
@@ -136,6 +160,7 @@ CHINESE: Final[Mapping[str, str]] = {
     "all the same, but for numbers": "全部相同，仅数字不同",
     "and the like on more:": "其他同类数：",
     "Other checks:": "其他检查：",
+    "Switch ports:": "交换机端口：",
     "whose verdicts are in results.json:": "其结果见 results.json:",
     # Runbook
     "The sections of the runbook for what was found, so that they are at hand without a network.":
@@ -229,6 +254,7 @@ COUNTED: Final[Mapping[str, str]] = {
     "row": "行",
     "more row": "行",
     "more cause": "个其他原因",
+    "more note": "条其他说明",
     "more change": "项其他变化",
     "more chart": "张其他图表",
     "more remedy": "条其他处置",

@@ -20,6 +20,7 @@ from commcheck.model import Evidence, Finding, Kind, Layer, Result, Status, row
 from commcheck.report.cleaning import CAP, clean, cut, one_line
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, Record
+from commcheck.report.switches import switch_ports
 
 MAX_CASES: Final = 20_000
 """Cases a file: GitLab refuses files of more than 250,000 objects or 30 MB."""
@@ -31,6 +32,9 @@ By = Literal["host", "check", "layer"]
 
 Choose once for a job: it is part of every case's identity, by which Jenkins keeps its history.
 """
+
+Ports = Mapping[tuple[str, str], str]
+"""The switch port of each rail, by host and rail."""
 
 REPORT: Final = "report.html"
 """The page that a failure's text leads to, beside the folder of these files."""
@@ -63,13 +67,17 @@ def render(
     """
     strict = record.info.strict if strict is None else strict
     labels = host_labels([*record.plan.hosts, *(result.host for result in record.sorted)])
+    ports = switch_ports(record)
     files: dict[str, bytes] = {}
     for layer, results in record.layers.items():
         for number, start in enumerate(range(0, len(results), MAX_CASES), start=1):
             chunk = results[start : start + MAX_CASES]
             suite = _Suite(
                 f"commcheck.{layer}",
-                [_case(result, labels[result.host], runbook_url, strict, by) for result in chunk],
+                [
+                    _case(result, labels[result.host], runbook_url, strict, by, ports)
+                    for result in chunk
+                ],
                 # A split layer is merged by Jenkins, which adds the times up.
                 seconds=record.seconds if number == 1 else 0.0,
                 timestamp=record.info.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -145,7 +153,7 @@ def _names(result: Result, label: str, by: By) -> tuple[str, str]:
             return f"commcheck.{layer}", f"{check} {label}"
 
 
-def _case(result: Result, label: str, runbook_url: str, strict: bool, by: By) -> Any:
+def _case(result: Result, label: str, runbook_url: str, strict: bool, by: By, ports: Ports) -> Any:
     verdict = result.worst.verdict
     classname, name = _names(result, label, by)
     case = junit_xml.TestCase(
@@ -163,12 +171,12 @@ def _case(result: Result, label: str, runbook_url: str, strict: bool, by: By) ->
         message = _with_count(result)
         slug = verdict.cause.slug if verdict.cause else "failure"
         kind = "warn" if verdict.status is Status.WARN else one_line(slug)
-        case.add_failure_info(message, _text(message, result, runbook_url), kind)
+        case.add_failure_info(message, _text(message, result, runbook_url, ports), kind)
     elif outcome == "error":
         said = "not run" if verdict.error == INTERRUPTED else "could not judge"
         message = one_line(f"ERROR {said}: {_with_count(result)}")
         error = one_line(verdict.error) or "Unjudgeable"
-        case.add_error_info(message, _text(message, result, runbook_url), error)
+        case.add_error_info(message, _text(message, result, runbook_url, ports), error)
     elif outcome == "skipped":
         word = _SKIP_WORDS[verdict.kind]
         reason = one_line(verdict.reason)
@@ -185,7 +193,7 @@ def _with_count(result: Result) -> str:
     return reason + count
 
 
-def _text(message: str, result: Result, runbook_url: str) -> str:
+def _text(message: str, result: Result, runbook_url: str, ports: Ports) -> str:
     worst = result.worst
     where = "group" if result.host.startswith("@") else "host"
     host = one_line(result.host)
@@ -196,7 +204,7 @@ def _text(message: str, result: Result, runbook_url: str) -> str:
     ]
     if bounds:
         lines[-1] += f"   threshold: {', '.join(bounds)}"
-    lines += _subjects(result)
+    lines += _subjects(result, ports)
     for remedy in worst.verdict.remedies:
         who = "" if remedy.who == "operator" else f" ({remedy.who})"
         parts = [remedy.command, remedy.effect.en, remedy.precondition.en]
@@ -210,8 +218,11 @@ def _text(message: str, result: Result, runbook_url: str) -> str:
     return cut(text, CAP, f"frames of {host} in the run folder") + "\n"
 
 
-def _subjects(result: Result) -> list[str]:
-    """One line for every subject that does not pass, in rail order; the others folded."""
+def _subjects(result: Result, ports: Ports) -> list[str]:
+    """One line for every subject that does not pass, in rail order; the others folded.
+
+    A rail's switch port stands behind it, where it is known.
+    """
     findings = [finding for finding in result.findings if finding.subject]
     quiet: dict[str, list[str]] = {}
     lines = []
@@ -221,7 +232,9 @@ def _subjects(result: Result) -> list[str]:
             word = verdict.kind.value or verdict.status.value
             quiet.setdefault(word, []).append(finding.subject)
         else:
-            lines.append(f"{finding.subject}: {verdict.status.value.upper()} {verdict.reason}")
+            port = ports.get((result.host, finding.subject))
+            where = f"{finding.subject} ({port})" if port else finding.subject
+            lines.append(f"{where}: {verdict.status.value.upper()} {verdict.reason}")
     return lines + [f"{fold_hosts(subjects)}: {word}" for word, subjects in quiet.items()]
 
 

@@ -8,18 +8,24 @@ and comments over 64 KB.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from commcheck.diagnose import Diagnosis, Rung, diagnose
+from commcheck.model import Words
 from commcheck.report import changes_text
 from commcheck.report.cards import Card, Gap, Step, cards, gaps
 from commcheck.report.cleaning import clean, columns, cut, one_line
 from commcheck.report.evidence import Shelf
+from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import RUNBOOK, anchor
 from commcheck.report.record import Record
 from commcheck.report.text import duration
-from commcheck.report.words import EXIT_CODES, VERDICTS, Mark, folded, many, rung_mark, utc
+from commcheck.report.words import EXIT_CODES, VERDICTS, Lang, folded, rung_mark, say, utc
+
+Tell = Callable[[Words], str]
+"""From words in both languages to those of the text's own."""
 
 MAX_CAUSES: Final = 20
 MAX_SCREEN: Final = 60
@@ -39,31 +45,37 @@ _COLUMNS: Final = ("pass", "warn", "fail", "error", "gated", "skip")
 _HEADS: Final = ("pass", "warn", "FAIL", "error", "gated", "n/a")
 
 
-def render(record: Record, *, runbook_url: str = RUNBOOK) -> str:
-    """The summary of a run, under 64 KB. The same record gives the same text."""
+def render(record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en") -> str:
+    """The summary of a run, under 64 KB. The same record gives the same text.
+
+    What a host said and what was measured is English in every language.
+    """
+    tell = partial(say, lang=lang)
     diagnosis = diagnose(record)
     shelf = Shelf(limit=1)  # answers of commands are in the HTML report
     causes = cards(record, diagnosis, shelf)
     unknown = gaps(record, shelf)
     blocks = [
-        *_head(record, diagnosis),
+        *_head(record, diagnosis, tell),
         *_screen(record),
-        *_where(diagnosis),
-        _ladder(diagnosis.ladder),
-        *_changed(record),
+        *_where(diagnosis, tell),
+        _ladder(diagnosis.ladder, tell),
+        *_changed(record, tell),
         *_within(
-            "### Causes",
-            [_cause(card, diagnosis, runbook_url) for card in causes[:MAX_CAUSES]],
+            f"### {tell(t('Causes'))}",
+            [_cause(card, diagnosis, runbook_url, tell) for card in causes[:MAX_CAUSES]],
             CAUSES_BYTES,
             len(causes),
+            tell,
         ),
         *_within(
-            "### Not judged",
-            [_gap(gap, runbook_url) for gap in unknown[:MAX_CAUSES]],
+            f"### {tell(t('Not judged'))}",
+            [_gap(gap, runbook_url, tell) for gap in unknown[:MAX_CAUSES]],
             GAPS_BYTES,
             len(unknown),
+            tell,
         ),
-        _foot(record),
+        _foot(record, tell),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -77,58 +89,71 @@ def _screen(record: Record) -> Iterator[str]:
 # --- blocks -------------------------------------------------------------------------------------
 
 
-def _head(record: Record, diagnosis: Diagnosis) -> Iterator[str]:
-    yield f"## {_mark(VERDICTS[diagnosis.status])}: {escape(diagnosis.headline)}"
+def _head(record: Record, diagnosis: Diagnosis, tell: Tell) -> Iterator[str]:
+    mark = tell(VERDICTS[diagnosis.status].says)
+    yield f"## {mark}{tell(t(': '))}{escape(tell(diagnosis.says))}"
+    ends = tell(known(EXIT_CODES[record.exit_code]))
     facts = [
-        f"exit code {record.exit_code}: {EXIT_CODES[record.exit_code]}",
-        f"playbook {escape(record.info.playbook)}",
+        f"{tell(t('exit code'))} {record.exit_code}{tell(t(': '))}{ends}",
+        f"{tell(t('playbook'))} {escape(record.info.playbook)}",
         utc(record.info.started),
     ]
     if record.ended:
         facts.append(duration(record.seconds))
     yield " · ".join(facts)
-    if diagnosis.more:
-        yield "\n".join(f"- {escape(sentence)}" for sentence in diagnosis.more)
+    if diagnosis.says_more:
+        yield "\n".join(f"- {escape(tell(sentence))}" for sentence in diagnosis.says_more)
 
 
-def _where(diagnosis: Diagnosis) -> Iterator[str]:
+def _where(diagnosis: Diagnosis, tell: Tell) -> Iterator[str]:
     if diagnosis.cause:
         group = diagnosis.cause
-        shared = "; ".join(escape(share.words.en) for share in group.shares)
-        yield f"**Where:** {_hosts(group.hosts)}  \n**Why:** {escape(group.reason)}" + (
-            f"  \n**Shared by:** {shared}" if shared else ""
+        shared = "; ".join(escape(tell(share.words)) for share in group.shares)
+        yield "  \n".join(
+            f"**{tell(t(label))}{tell(t(': ')).rstrip()}** {text}"
+            for label, text in (
+                ("Where", _hosts(group.hosts, tell)),
+                ("Why", escape(group.reason)),
+                ("Shared by", shared),
+            )
+            if text
         )
 
 
-def _ladder(ladder: tuple[Rung, ...]) -> str:
-    lines = [
-        f"| Layer | State | {' | '.join(_HEADS)} |",
-        f"| --- | --- |{' ---: |' * len(_HEADS)}",
-    ]
+def _ladder(ladder: tuple[Rung, ...], tell: Tell) -> str:
+    heads = " | ".join(tell(t(head)) for head in ("Layer", "State", *_HEADS))
+    lines = [f"| {heads} |", f"| --- | --- |{' ---: |' * len(_HEADS)}"]
     for rung in ladder:
         counts = " | ".join(f"{rung.hosts.get(word, 0):,}" for word in _COLUMNS)
-        lines.append(f"| {rung.layer.height} {rung.layer} | {_mark(rung_mark(rung))} | {counts} |")
+        layer = f"{rung.layer.height} {tell(known(rung.layer.value))}"
+        lines.append(f"| {layer} | {tell(rung_mark(rung).says)} | {counts} |")
     return "\n".join(lines)
 
 
-def _changed(record: Record) -> Iterator[str]:
+def _changed(record: Record, tell: Tell) -> Iterator[str]:
     """What is different from the baseline, where there is one."""
     changes = record.changes
     if changes is None:
         return
     told = changes_text.section(changes)
+    colon = tell(t(": "))
     lines = [f"- {escape(note)}" for note in told.notes]
     lines += [
-        f"- **{_mark(row.mark)}**: {_code(row.check)} on {_hosts(row.hosts)}: {escape(row.reason)}"
+        f"- **{tell(row.mark.says)}**{colon}{_code(row.check)} {tell(t('on'))} "
+        f"{_hosts(row.hosts, tell)}{colon}{escape(row.reason)}"
         for row in told.rows
     ]
-    lines += [f"- **moved**: {_code(check)}: {escape(words)}" for check, words in told.moved]
+    lines += [
+        f"- **{tell(t('moved'))}**{colon}{_code(check)}{colon}{escape(words)}"
+        for check, words in told.moved
+    ]
     total = 1 + len(lines) + told.more
-    head = f"Since run {_code(told.baseline)}: {escape(told.summary)}"
-    yield from _within("### Changes", [head, *lines], CHANGES_BYTES, total)
+    head = f"{tell(t('Since run'))} {_code(told.baseline)}{colon}{escape(tell(told.says))}"
+    title = f"### {tell(t('Changes'))}"
+    yield from _within(title, [head, *lines], CHANGES_BYTES, total, tell)
 
 
-def _within(title: str, parts: list[str], limit: int, total: int) -> Iterator[str]:
+def _within(title: str, parts: list[str], limit: int, total: int, tell: Tell) -> Iterator[str]:
     """A title and as many parts as fit into ``limit`` bytes; the others are counted."""
     if not parts:
         return
@@ -140,76 +165,114 @@ def _within(title: str, parts: list[str], limit: int, total: int) -> Iterator[st
             break
         yield part
         shown += 1
-    if shown < total:
-        yield f"And {total - shown:,} more, see report.html."
+    if left := total - shown:
+        yield tell(
+            Words(f"And {left:,} more, see report.html.", f"另有 {left:,} 项，见 report.html。")
+        )
 
 
-def _cause(card: Card, diagnosis: Diagnosis, runbook_url: str) -> str:
+def _cause(card: Card, diagnosis: Diagnosis, runbook_url: str, tell: Tell) -> str:
     group = card.group
-    lines = [_hosts(group.hosts)]
-    if card.above:
-        lines.append(f"May be a consequence: the {diagnosis.layer} layer breaks below it.")
+    colon = tell(t(": "))
+    lines = [_hosts(group.hosts, tell)]
+    if card.above and diagnosis.layer:
+        below = diagnosis.layer.value
+        above = Words(
+            f"May be a consequence: the {below} layer breaks below it.",
+            f"可能是连带结果：更低的{known(below).zh}有故障。",
+        )
+        lines.append(tell(above))
     if group.meaning:
-        lines.append(escape(group.meaning.en))
-    lines += [f"follows from it: {_code(each.check)} on {_hosts(each.hosts)}"
-              for each in group.follows]  # fmt: skip
-    lines += [f"against it: {escape(words.en)}" for words in group.speaks_against]
-    lines.append(f"{escape(card.example)}: {escape(group.reason)}")
+        lines.append(escape(tell(group.meaning)))
     lines += [
-        f"wanted {_code(row.text)}, set in {escape(row.origin)}"
+        f"{tell(t('follows from it'))}{colon}{_code(each.check)} {tell(t('on'))} "
+        f"{_hosts(each.hosts, tell)}"
+        for each in group.follows
+    ]
+    lines += [
+        f"{tell(t('against it'))}{colon}{escape(tell(words))}" for words in group.speaks_against
+    ]
+    lines.append(f"{escape(card.example)}{colon}{escape(group.reason)}")
+    lines += [
+        tell(
+            Words(
+                f"wanted {_code(row.text)}, set in {escape(row.origin)}",
+                f"期望 {_code(row.text)}，设定于 {escape(row.origin)}",
+            )
+        )
         for row in card.limits.rows[:MAX_COMMANDS]
     ]
-    head = f"#### {_mark(card.mark)} {escape(group.title.en)}"
+    head = f"#### {tell(card.mark.says)} {escape(tell(group.title))}"
+    layer = tell(known(group.layer.value))
     return "\n\n".join(
         [
-            f"{head}, {many(len(group.hosts), 'host')} ({group.layer})",
+            f"{head}{tell(t(', '))}{tell(counted(len(group.hosts), 'host'))} ({layer})",
             "\n".join(f"- {line}" for line in lines),
-            *(_step(place, step) for place, step in enumerate(card.steps, start=1)),
-            _reading(group.check, runbook_url),
+            *(_step(place, step, tell) for place, step in enumerate(card.steps, start=1)),
+            _reading(group.check, runbook_url, tell),
         ]
     )
 
 
-def _step(place: int, step: Step) -> str:
-    first = f" First: {escape(step.precondition.en)}" if step.precondition.en else ""
-    who = "" if step.who == "operator" else f" ({escape(step.who)})"
-    blocks = [f"**Remedy {place}**{who}: {escape(step.effect.en)}{first}"]
+def _step(place: int, step: Step, tell: Tell) -> str:
+    before = escape(tell(step.precondition))
+    first = f" {tell(t('First:'))} {before}" if before else ""
+    by = Words(step.who, known(f"the {step.who}").zh)
+    who = "" if step.who == "operator" else f" ({escape(tell(by))})"
+    label = tell(Words(f"Remedy {place}", f"处置 {place}"))
+    effect = escape(tell(step.effect))
+    blocks = [f"**{label}**{who}{tell(t(': '))}{effect}{first}"]
     for row in step.commands.rows[:1]:
         lines = row.text.split("\n")
         blocks.append(fence(cut("\n".join(lines[:MAX_COMMANDS]), _COMMANDS)))
         whole = len(step.commands.rows) == 1 and len(lines) <= MAX_COMMANDS
-        more = "" if whole else "; more for other rails or hosts in report.html"
-        blocks.append(f"on {_hosts(row.hosts)}{more}")
+        more = Words(
+            "; more for other rails or hosts in report.html",
+            "；其他轨或主机的命令见 report.html",
+        )
+        blocks.append(f"{tell(t('on'))} {_hosts(row.hosts, tell)}{'' if whole else tell(more)}")
     return "\n\n".join(blocks)
 
 
-def _gap(gap: Gap, runbook_url: str) -> str:
-    more = f" and {many(len(gap.checks) - 1, 'more check')}" if len(gap.checks) > 1 else ""
+def _gap(gap: Gap, runbook_url: str, tell: Tell) -> str:
+    others = len(gap.checks) - 1
+    more = tell(counted(others, "more check"))
+    also = f" {tell(t('and'))} {more}" if others else ""
     word = f" {escape(gap.word)}" if gap.word else ""
     lines = [
-        f"- **{_mark(gap.mark)}{word}**: {_code(gap.checks[0])}{more} on {_hosts(gap.hosts)}",
+        f"- **{tell(gap.mark.says)}{word}**{tell(t(': '))}{_code(gap.checks[0])}{also} "
+        f"{tell(t('on'))} {_hosts(gap.hosts, tell)}",
         *(f"  - {escape(row.text)}" for row in gap.reasons.rows[:3]),
     ]
     if left := len(gap.reasons.rows[3:]) + gap.reasons.more:
-        lines.append(f"  - and {many(left, 'more reason')}, see report.html")
-    if len(gap.checks) == 1:
-        lines.append(f"  - {_reading(gap.checks[0], runbook_url)}")
+        rest = tell(counted(left, "more reason"))
+        lines.append(
+            tell(Words(f"  - and {rest}, see report.html", f"  - 另有 {rest}，见 report.html"))
+        )
+    if not others:
+        lines.append(f"  - {_reading(gap.checks[0], runbook_url, tell)}")
     return "\n".join(lines)
 
 
-def _reading(check: str, runbook_url: str) -> str:
+def _reading(check: str, runbook_url: str, tell: Tell) -> str:
     address = f"{runbook_url}#{anchor(check)}"
-    return f"Read more: {_code(address)}, {_code('commcheck explain ' + check)}"
+    read = tell(t("Read more:"))
+    return f"{read} {_code(address)}{tell(t(', '))}{_code('commcheck explain ' + check)}"
 
 
-def _foot(record: Record) -> str:
+def _foot(record: Record, tell: Tell) -> str:
     info = record.info
-    inventory = ", ".join(info.inventory)
-    limit = f", limit {_code(info.limit)}" if info.limit else ""
-    return (
-        f"Run {_code(info.run_id)}, {record.state}: inventory {escape(inventory)}{limit}, "
-        f"{many(len(record.plan.hosts), 'host')}, commcheck {escape(info.version)}. "
-        "Evidence: report.html in the run's folder."
+    inventory = escape(", ".join(info.inventory))
+    limit = f", {tell(t('limit'))} {_code(info.limit)}" if info.limit else ""
+    hosts = counted(len(record.plan.hosts), "host")
+    return tell(
+        Words(
+            f"Run {_code(info.run_id)}, {record.state}: inventory {inventory}{limit}, "
+            f"{hosts.en}, commcheck {escape(info.version)}. "
+            "Evidence: report.html in the run's folder.",
+            f"运行 {_code(info.run_id)}，{known(record.state).zh}：主机清单 {inventory}{limit}，"
+            f"{hosts.zh}，commcheck {escape(info.version)}。证据见运行目录中的 report.html。",
+        )
     )
 
 
@@ -248,9 +311,5 @@ def _longest(text: str) -> int:
     return max((len(run) for run in re.findall(r"`+", text)), default=0)
 
 
-def _hosts(hosts: tuple[str, ...]) -> str:
-    return f"{many(len(hosts), 'host')} {_code(folded(hosts, _HOSTS))}"
-
-
-def _mark(mark: Mark) -> str:
-    return str(mark)
+def _hosts(hosts: tuple[str, ...], tell: Tell) -> str:
+    return f"{tell(counted(len(hosts), 'host'))} {_code(folded(hosts, _HOSTS))}"

@@ -54,7 +54,7 @@ class PlannedCheck:
 
     ``overrides`` is empty, or says what it stands in for: ``bundled`` or a path. ``digest`` is of
     its file: two runs with the same one asked the same. ``explained_by``: slugs of causes of which
-    its own fail may be a consequence.
+    its own fail may be a consequence. ``contradicts``: those that a pass of it speaks against.
     """
 
     id: str
@@ -63,6 +63,7 @@ class PlannedCheck:
     overrides: str = ""
     digest: str = ""
     explained_by: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
 
     @property
     def layer(self) -> Layer:

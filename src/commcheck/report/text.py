@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from commcheck.diagnose import BREAKS_HERE, Diagnosis, Fix, Group, Rung, diagnose
-from commcheck.headline import many
-from commcheck.model import Kind, Status
+from commcheck.headline import Whole
+from commcheck.model import Kind, Status, Words
 from commcheck.report import changes_text
 from commcheck.report.cleaning import columns, for_console
 from commcheck.report.diff import tally
+from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import RUNBOOK, anchor
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, PlannedCheck, Record
+from commcheck.report.words import RUNBOOK_ZH, Lang, padded, say
 
 MAX_GROUPS: Final = 40
 """Causes shown; the rest is counted, and is in ``results.json``."""
 
+MAX_NOTES: Final = 3
+"""Notes shown of a judged file; a short log leaves a dozen rules that could not be judged."""
+
 _HOSTS_WIDTH: Final = 25
 _CHECK_WIDTH: Final = 29
+_LABEL_WIDTH: Final = 12
+_COUNTS_WIDTH: Final = 52
 
 _GLYPHS: Final = {
     "pass": ("✓", "+"),
@@ -37,11 +45,20 @@ _COLOURS: Final = {"pass": "32", "warn": "33", "fail": "1;31", "error": "35"}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How text is shown: glyphs beyond ASCII or not, colours or not, columns."""
+    """How text is shown: glyphs beyond ASCII or not, colours or not, columns, language."""
 
     glyphs: bool
     colour: bool
     width: int
+    lang: Lang = "en"
+
+    def say(self, words: Words) -> str:
+        """The text in the language of the screen."""
+        return say(words, self.lang)
+
+    def label(self, english: str) -> str:
+        """What stands in front of a line, in a column of its own: ``Report:      ``."""
+        return padded(self.say(t(english)), _LABEL_WIDTH) + " "
 
     def glyph(self, word: str) -> str:
         """The mark of a status or kind."""
@@ -62,16 +79,26 @@ def render(
     color: bool = False,
     width: int = 120,
     runbook_url: str = RUNBOOK,
+    lang: Lang = "en",
+    drain: Sequence[str] = (),
 ) -> str:
     """The summary of a run. ``folder`` is where its reports are; ``width`` is in columns.
 
-    Without ``unicode`` it is pure ASCII, for a stream that can show no more.
+    ``drain``: commands that take failing hosts out of the scheduler, for a person to run.
+
+    Without ``unicode`` it is pure ASCII and English, for a stream that can show no more. What a
+    host said and what was measured is English in every language.
     """
-    look = Look(unicode, color, width)
+    look = Look(unicode, color, width, lang if unicode else "en")
+    if look.lang == "zh" and runbook_url == RUNBOOK:
+        runbook_url = RUNBOOK_ZH
     diagnosis = diagnose(record)
     blocks = [
-        [*_overrides(record.plan.checks), *(_line(f"note: {n}", look) for n in record.notes)],
-        list(_groups(diagnosis, look)),
+        [
+            *_overrides(record.plan.checks, look),
+            *_notes(record, look),
+        ],
+        list(_groups(diagnosis, record.info.noun != "host", look)),
         list(changes_text.lines(record.changes, look)) if record.changes else [],
         [
             _rung(rung, look)
@@ -79,7 +106,11 @@ def render(
             if rung.cases or record.info.noun == "host"  # of files one layer was asked
         ],
         [columns(line) for line in record.screen],
-        [*_headline(diagnosis, look), *_next_step(diagnosis, runbook_url, folder)],
+        [
+            *_headline(diagnosis, look),
+            *(look.label("Drain:") + for_console(command, 4000) for command in drain),
+            *_next_step(diagnosis, record.info.noun != "host", runbook_url, folder, look),
+        ],
     ]
     text = "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
     text += _last_line(record, diagnosis, look) + "\n"
@@ -108,30 +139,73 @@ def _line(text: str, look: Look) -> str:
     return for_console(text, max(40, look.width))
 
 
-def _overrides(checks: tuple[PlannedCheck, ...]) -> Iterator[str]:
+def _overrides(checks: tuple[PlannedCheck, ...], look: Look) -> Iterator[str]:
     for check in checks:
         if check.overrides:
-            line = f"site check {check.id} from {check.source} overrides {check.overrides}"
-            yield for_console(line, 2000)
+            line = Words(
+                f"site check {check.id} from {check.source} overrides {check.overrides}",
+                f"站点检查 {check.id}（来自 {check.source}）替代 {check.overrides}",
+            )
+            yield for_console(look.say(line), 2000)
 
 
-def _groups(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
-    """Upside down: the lowest layer's largest cause comes last, next to the ladder."""
+def _notes(record: Record, look: Look) -> Iterator[str]:
+    if record.info.noun == "host":
+        yield from (_line(f"{look.say(t('note: '))}{note}", look) for note in record.notes)
+        return
+    for note in record.notes[:MAX_NOTES]:
+        # Whole, too: what to turn on stands at its end.
+        yield from _wrapped(look.say(t("note: ")) + for_console(note, 2000), look, "  ")
+    if left := record.notes[MAX_NOTES:]:
+        more = look.say(counted(len(left), "more note"))
+        yield look.say(Words(f"... and {more}, in the report", f"……另有 {more}，见报告"))
+
+
+def _groups(diagnosis: Diagnosis, of_files: bool, look: Look) -> Iterator[str]:
+    """Upside down: the lowest layer's largest cause comes last, next to the ladder.
+
+    A thousand hosts get a line a cause; what is said of a few files is said whole.
+    """
     # What was never run is one sentence below the headline, not a line for every check.
     known = [group for group in diagnosis.groups if group.slug != INTERRUPTED]
     groups, also = _once(known)
     shown = groups[:MAX_GROUPS]
     if len(groups) > len(shown):
-        yield f"... and {len(groups) - len(shown):,} more causes"
+        left = look.say(counted(len(groups) - len(shown), "more cause"))
+        yield look.say(Words(f"... and {left}", f"……另有 {left}"))
     for group in reversed(shown):
         word = group.status.value
-        reason = _reason(group)
+        reason = _reason(group, look)
         if others := also[group.reason, group.hosts]:
-            reason = f"(and {many(others, 'more check')}) {reason}"
+            more = look.say(counted(others, "more check"))
+            reason = look.say(Words(f"(and {more}) {reason}", f"（另有 {more}）{reason}"))
+        if of_files:
+            yield from (look.paint(line, word) for line in _whole(group, reason, look))
+            continue
         # What to turn on stands at the end of the sentence: it is never cut.
         room = 300 if group.status is Status.SKIP else 0
-        text = _row(look.glyph(word), _who(group.hosts), group.check, reason, look, room)
+        text = _row(look.glyph(word), _who(group.hosts, look), group.check, reason, look, room)
         yield look.paint(text, word)
+
+
+def _whole(group: Group, reason: str, look: Look) -> Iterator[str]:
+    where = for_console(_who(group.hosts, look))
+    glyph = look.glyph(group.status.value)
+    head = f"{glyph} {group.check}: " if where == "@job" else f"{glyph} {where}  {group.check}: "
+    yield from _wrapped(head + for_console(reason, 2000), look, "  ")
+    if group.status is Status.WARN:  # a fail's remedies stand below the headline
+        for fix in group.fixes[:2]:
+            yield from _wrapped(f"    {for_console(look.say(fix.says), 2000)}", look, "      ")
+
+
+def _wrapped(text: str, look: Look, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        max(60, look.width),
+        subsequent_indent=indent,
+        break_long_words=False,  # a path or a command is there to be copied
+        break_on_hyphens=False,
+    )
 
 
 def _once(groups: list[Group]) -> tuple[list[Group], Counter[tuple[str, tuple[str, ...]]]]:
@@ -145,23 +219,27 @@ def _once(groups: list[Group]) -> tuple[list[Group], Counter[tuple[str, tuple[st
     return list(first.values()), also
 
 
-def _who(hosts: tuple[str, ...]) -> str:
+def _who(hosts: tuple[str, ...], look: Look) -> str:
     folded = fold_hosts(hosts)
     if len(folded) <= _HOSTS_WIDTH or len(hosts) == 1:
         return folded
-    return f"{len(hosts):,} hosts ({hosts[0]}, ...)"
+    return f"{look.say(counted(len(hosts), 'host'))} ({hosts[0]}, ...)"
 
 
-def _reason(group: Group) -> str:
+def _reason(group: Group, look: Look) -> str:
     """What all its hosts share; where they differ, one of them as an example."""
-    example = group.reason if group.reasons == 1 else f"e.g. {group.reason}"
+    example = group.reason if group.reasons == 1 else f"{look.say(t('e.g.'))} {group.reason}"
     if group.status is Status.ERROR:
         return example if group.reasons == 1 else f"{group.slug}, {example}"
-    return group.reason if len(group.hosts) == 1 else f"{group.title.en}: {example}"
+    if len(group.hosts) == 1 and look.lang == "en":
+        return group.reason
+    # In Chinese the title always stands before the reason, which is English.
+    title = look.say(group.title)
+    return example if title == group.reason else f"{title}{look.say(t(': '))}{example}"
 
 
 def _row(glyph: str, who: str, check: str, reason: str, look: Look, room: int) -> str:
-    left = f"{for_console(who):{_HOSTS_WIDTH}} {glyph} {for_console(check):{_CHECK_WIDTH}} "
+    left = f"{padded(for_console(who), _HOSTS_WIDTH)} {glyph} {for_console(check):{_CHECK_WIDTH}} "
     room = max(30, room, look.width - len(left))
     return left + for_console(reason, room)
 
@@ -169,51 +247,64 @@ def _row(glyph: str, who: str, check: str, reason: str, look: Look, room: int) -
 def _rung(rung: Rung, look: Look) -> str:
     parts = []
     if rung.judged or rung.hosts:
-        parts.append(f"{rung.judged:,} judged")
+        parts.append(f"{rung.judged:,} {look.say(t('judged'))}")
         parts += [
-            f"{rung.hosts[word]:,} {'not judged' if word == 'error' else word}"
+            f"{rung.hosts[word]:,} {look.say(known(_OF_HOSTS.get(word, word)))}"
             for word in ("pass", "warn", "fail", "error", "gated")
             if rung.hosts.get(word)
         ]
-    arrow = "<-" if not look.glyphs else "←"
-    word = f"{arrow} {BREAKS_HERE}" if rung.word == BREAKS_HERE else rung.word
-    text = f"{rung.layer.value:12} {'   '.join(parts) or '-':52} {word}"
+    arrow = "<- " if not look.glyphs else "← "
+    word = (arrow if rung.word == BREAKS_HERE else "") + look.say(known(rung.word))
+    layer = padded(look.say(known(rung.layer.value)), _LABEL_WIDTH)
+    text = f"{layer} {padded('   '.join(parts) or '-', _COUNTS_WIDTH)} {word}"
     status = "fail" if rung.word == BREAKS_HERE else rung.word.split(",")[0]
     return look.paint(text, status)
 
 
+_OF_HOSTS: Final = {"error": "not judged"}
+
+
 def _headline(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
-    yield look.paint(_line(diagnosis.headline, look), diagnosis.status.value)
-    for sentence in diagnosis.more:
-        yield _line(sentence, look)
+    yield look.paint(_line(look.say(diagnosis.says), look), diagnosis.status.value)
+    for sentence in diagnosis.says_more:
+        yield _line(look.say(sentence), look)
 
 
-def _next_step(diagnosis: Diagnosis, runbook_url: str, folder: Path | None) -> Iterator[str]:
+def _next_step(
+    diagnosis: Diagnosis, of_files: bool, runbook_url: str, folder: Path | None, look: Look
+) -> Iterator[str]:
     if diagnosis.cause is not None:
-        for share in diagnosis.cause.shares[:2]:
-            yield f"{'Shared by:':12} {for_console(share.words.en, 2000)}"
         for label, told in (
+            ("Shared by:", tuple(share.words for share in diagnosis.cause.shares)),
             ("For it:", diagnosis.cause.speaks_for),
             ("Against:", diagnosis.cause.speaks_against),
         ):
-            yield from (f"{label:12} {for_console(words.en, 2000)}" for words in told[:2])
+            for words in told[:2]:
+                yield look.label(label) + for_console(look.say(words), 2000)
     if diagnosis.fix is not None and diagnosis.cause is not None:
         steps: dict[int, list[Fix]] = {}
         for fix in diagnosis.cause.fixes:
             steps.setdefault(fix.step, []).append(fix)
-        for label, same in zip(("Fix first:", *[""] * len(steps)), steps.values(), strict=False):
+        for number, same in enumerate(steps.values()):
             hosts = for_console(fold_hosts(same[0].hosts))
-            more = f"   (and {len(same) - 1} like it)" if len(same) > 1 else ""
+            others = len(same) - 1
+            more = Words(f"   (and {others} like it)", f"   （另有 {others} 条类似）")
             # Never cut: a remedy is there to be copied whole.
-            where = "" if hosts == "@job" else f"   on {hosts}"
-            yield f"{label or 'then:':12} {for_console(same[0].text, 2000)}{where}{more}"
+            told_to = for_console(look.say(same[0].says), 2000)
+            where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
+            label = look.label("then:" if number else "Fix first:")
+            yield f"{label}{told_to}{where}{look.say(more) if others else ''}"
+            if of_files and same[0].remedy.command:
+                margin = " " * (_LABEL_WIDTH + 1)
+                yield from _wrapped(margin + look.say(same[0].remedy.effect), look, margin)
         page = f"{runbook_url}#{anchor(diagnosis.cause.check)}"
         who = diagnosis.fix.remedy.who
-        yield f"Read:        {page}" + ("" if who == "operator" else f"   (needs the {who})")
+        needs = Words(f"   (needs the {who})", f"   （执行者：{known(f'the {who}').zh}）")
+        yield look.label("Read:") + page + ("" if who == "operator" else look.say(needs))
     if any(rung.cases.get(Kind.NOT_PERMITTED) for rung in diagnosis.ladder):
-        yield "Not measured: what loads the fabric; add --allow load"
+        yield look.say(t("Not measured: what loads the fabric; add --allow load"))
     if folder is not None:
-        yield f"Report:      {for_console(str(folder), 2000)}"
+        yield look.label("Report:") + for_console(str(folder), 2000)
 
 
 _WORDS: Final = {
@@ -226,23 +317,25 @@ _WORDS: Final = {
 
 
 def _last_line(record: Record, diagnosis: Diagnosis, look: Look) -> str:
-    parts = []
+    whole = Whole(diagnosis.host_count, record.info.noun)
+    parts: list[Words] = []
     if diagnosis.layer is not None:
-        parts.append(f"{diagnosis.layer.value} layer")
+        layer = diagnosis.layer.value
+        parts.append(Words(f"{layer} layer", known(layer).zh))
         if record.info.noun == "host" or diagnosis.host_count > 1:
-            parts.append(
-                f"{len(diagnosis.hosts):,} of {diagnosis.host_count:,} {record.info.noun}s"
-            )
+            parts.append(whole.part(len(diagnosis.hosts)))
     else:
-        parts.append(many(diagnosis.host_count, record.info.noun))
-    if diagnosis.unjudged:
-        parts.append(f"{len(diagnosis.unjudged):,} not judged in full")
+        parts.append(whole.words)
+    if unjudged := len(diagnosis.unjudged):
+        parts.append(Words(f"{unjudged:,} not judged in full", f"{unjudged:,} 个未能完整判定"))
     if unmeasured := sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in diagnosis.ladder):
-        parts.append(f"{unmeasured:,} not measured")
+        parts.append(Words(f"{unmeasured:,} not measured", f"{unmeasured:,} 项未测量"))
     if record.state != "complete":
-        parts.append(record.state.upper())
+        parts.append(Words(record.state.upper(), known(record.state).zh))
     if record.ended is not None:
-        parts.append(duration(record.seconds))
-    parts.append(f"exit {record.exit_code}")
-    word = _WORDS[diagnosis.status]
-    return look.paint(f"{word}  {', '.join(parts)}", diagnosis.status.value)
+        took = duration(record.seconds)
+        parts.append(Words(took, took))
+    parts.append(Words(f"exit {record.exit_code}", f"退出码 {record.exit_code}"))
+    word = look.say(known(_WORDS[diagnosis.status]))
+    told = look.say(t(", ")).join(look.say(part) for part in parts)
+    return look.paint(f"{word}  {told}", diagnosis.status.value)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
+from unicodedata import east_asian_width
 
 from commcheck.diagnose import BREAKS_HERE, FAILS_TOO, Rung
 from commcheck.model import Evidence, Finding, Kind, Status, Words
@@ -16,6 +17,9 @@ from commcheck.report.interface import known
 from commcheck.report.ranges import fold_hosts
 
 Lang = Literal["en", "zh"]
+
+RUNBOOK_ZH: Final = "runbook.zh.md"
+"""What a Chinese report links to, beside it; ``junit.RUNBOOK`` is the English one."""
 
 NOT_ASKED: Final = ""
 """Presentation word of a check that was not planned for a host."""
@@ -99,6 +103,12 @@ def rung_mark(rung: Rung) -> Mark:
 def say(words: Words, lang: Lang) -> str:
     """The text in a language; English where there is no other."""
     return (words.zh if lang == "zh" else words.en) or words.en
+
+
+def padded(text: str, columns: int) -> str:
+    """The text filled with blanks to so many columns; a Han character takes two."""
+    wide = sum(east_asian_width(character) in "WF" for character in text)
+    return text + " " * (columns - len(text) - wide)
 
 
 def many(count: int, noun: str, nouns: str = "") -> str:

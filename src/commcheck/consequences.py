@@ -1,0 +1,68 @@
+"""What one cause found on a host brings with it there: folded under it, and not counted again.
+
+Pure, for checks that look. What loads show is folded by ``loads``, which also knows who took part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from commcheck.check import AnyCheck, Explained
+from commcheck.model import Finding, Kind, Status
+
+_WRONG = (Status.FAIL, Status.WARN)
+
+
+def folded(
+    checks: Iterable[AnyCheck], findings: Mapping[str, Sequence[Finding]]
+) -> dict[str, list[Finding]]:
+    """By check id, the findings of one host of which some follow from a cause found there.
+
+    Checks of which nothing follows are left out. Only a fail is a cause; a warning is none.
+    """
+    edges = {check.id: check.explained_by for check in checks if check.explained_by}
+    everything = [each for of_check in findings.values() for each in of_check]
+    changed = {}
+    for check in edges:
+        told = [_told(each, edges, everything) for each in findings.get(check, ())]
+        if any(each.verdict.follows for each in told):
+            changed[check] = told
+    return changed
+
+
+def _told(
+    finding: Finding, edges: Mapping[str, tuple[Explained, ...]], everything: Sequence[Finding]
+) -> Finding:
+    """The finding, as a consequence of the root of what explains it, if anything does."""
+    root = by = _cause(finding, edges, everything)
+    while by is not None:  # no circle: discovery refuses one
+        root, by = by, _cause(by, edges, everything)
+    if root is None or root.verdict.cause is None:
+        return finding
+    slug, where = root.verdict.cause.slug, f"{root.host} {root.subject}".strip()
+    verdict = replace(
+        finding.verdict,
+        status=Status.SKIP,
+        kind=Kind.BLOCKED,
+        reason=f"consequence of {root.check} ({slug}) on {where}: {finding.verdict.reason}",
+        follows=slug,
+    )
+    return replace(finding, verdict=verdict)
+
+
+def _cause(
+    finding: Finding, edges: Mapping[str, tuple[Explained, ...]], everything: Sequence[Finding]
+) -> Finding | None:
+    """What explains the finding directly: the first by the order of its check's edges."""
+    mine = finding.verdict.cause
+    if mine is None or finding.verdict.status not in _WRONG:
+        return None
+    for edge in filter(lambda each: each.covers(mine.slug), edges.get(finding.check, ())):
+        for other in everything:
+            cause = other.verdict.cause
+            if cause is None or cause.slug != edge.cause or other.verdict.status is not Status.FAIL:
+                continue
+            if edge.join != "same-rail" or other.subject == finding.subject:
+                return other
+    return None

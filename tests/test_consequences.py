@@ -1,0 +1,107 @@
+"""What one cause on a host brings with it there: which findings are folded, and under what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from commcheck.check import AnyCheck, Check, Explained, Nothing, failed, passed
+from commcheck.consequences import folded
+from commcheck.model import Cause, Finding, Kind, Machine, Remedy, Status, Verdict, Words
+
+WORDS = Words("x", "x")
+
+
+def cause(slug: str) -> Cause:
+    return Cause(slug, WORDS, WORDS, (Remedy("true", WORDS, WORDS),))
+
+
+def check(name: str, *edges: Explained) -> AnyCheck:
+    return Check(
+        id=f"physical.{name}",
+        title=WORDS,
+        subject=Machine,
+        seen=Nothing,
+        judge=lambda *_: passed("right"),
+        explained_by=edges,
+    )
+
+
+def found(name: str, subject: str, verdict: Verdict | None = None) -> Finding:
+    said = verdict or failed(cause(f"{name}-broken"), f"{name} is wrong")
+    return Finding(check=f"physical.{name}", host="gpu-01", subject=subject, verdict=said)
+
+
+CHECKS = (
+    check("optic"),
+    check("errors", Explained("optic-broken", "same-rail")),
+    check(
+        "loss",
+        Explained("errors-broken", "same-rail"),
+        Explained("slot-broken"),
+        Explained("hot-broken", of=frozenset({"another-of-its-own"})),
+    ),
+)
+
+
+def told(*findings: Finding) -> dict[str, list[tuple[str, str]]]:
+    """By check: subject, and what its finding follows from."""
+    by_check: dict[str, list[Finding]] = {}
+    for each in findings:
+        by_check.setdefault(each.check, []).append(each)
+    return {
+        name: [(each.subject, each.verdict.follows) for each in changed]
+        for name, changed in folded(CHECKS, by_check).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("findings", "follows"),
+    [
+        ((found("loss", "mlx5_1"),), {}),
+        ((found("hot", ""), found("loss", "mlx5_1")), {}),
+        (
+            (found("errors", "mlx5_1"), found("loss", "mlx5_1"), found("loss", "mlx5_2")),
+            {"physical.loss": [("mlx5_1", "errors-broken"), ("mlx5_2", "")]},
+        ),
+        # The root stands for the whole chain, not the link below.
+        (
+            (found("optic", "mlx5_1"), found("errors", "mlx5_1"), found("loss", "mlx5_1")),
+            {
+                "physical.errors": [("mlx5_1", "optic-broken")],
+                "physical.loss": [("mlx5_1", "optic-broken")],
+            },
+        ),
+        # The same host is enough for an edge that says so.
+        (
+            (found("slot", ""), found("loss", "mlx5_2")),
+            {"physical.loss": [("mlx5_2", "slot-broken")]},
+        ),
+    ],
+)
+def test_what_follows_from_what(
+    findings: tuple[Finding, ...], follows: dict[str, list[tuple[str, str]]]
+) -> None:
+    assert told(*findings) == follows
+
+
+def test_only_a_fail_is_a_cause_and_only_what_is_wrong_follows() -> None:
+    bad = failed(cause("errors-broken"), "errors")
+    for verdict in (
+        replace(bad, status=Status.WARN),
+        replace(bad, status=Status.SKIP, kind=Kind.WAIVED),
+        passed("right"),
+    ):
+        assert told(found("errors", "mlx5_1", verdict), found("loss", "mlx5_1")) == {}
+    fine = found("loss", "mlx5_1", passed("nothing was lost"))
+    assert told(found("errors", "mlx5_1"), fine) == {}
+
+
+def test_the_reason_names_the_root_and_keeps_what_was_seen() -> None:
+    findings = {each.check: [each] for each in (found("errors", "mlx5_1"), found("loss", "mlx5_1"))}
+    (loss,) = folded(CHECKS, findings)["physical.loss"]
+    assert (loss.verdict.status, loss.verdict.kind) == (Status.SKIP, Kind.BLOCKED)
+    assert loss.verdict.reason == (
+        "consequence of physical.errors (errors-broken) on gpu-01 mlx5_1: loss is wrong"
+    )
