@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,11 +123,34 @@ def test_an_id_of_another_layer_is_broken(tmp_path: Path) -> None:
     assert "is not physical." in reason
 
 
-def test_a_world_writable_folder_is_refused(tmp_path: Path) -> None:
-    path = site(tmp_path / "checks", "our_own")
-    path.parent.chmod(0o777)
-    with pytest.raises(CheckError, match="everybody may write here"):
+@pytest.mark.parametrize("name", ["", "physical", "physical/our_own.py"])
+def test_what_everybody_may_write_is_refused(tmp_path: Path, name: str) -> None:
+    site(tmp_path / "checks", "our_own")
+    path = tmp_path / "checks" / name
+    path.chmod(path.stat().st_mode | stat.S_IWOTH)
+    with pytest.raises(CheckError, match=f"everybody may write {path}"):
         discover(cwd=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "physical", "physical/our_own.py"])
+def test_what_another_user_owns_is_refused(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site(tmp_path / "checks", "our_own", text="raise SystemExit('it was run')")
+    path = tmp_path / "checks" / name
+    if os.geteuid() == 0:
+        os.chown(path, 4242, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with pytest.raises(CheckError, match="another user"):
+        discover(cwd=tmp_path)
+
+
+def test_a_folder_that_the_operator_names_is_loaded_once_whoever_owns_it(tmp_path: Path) -> None:
+    path = site(tmp_path / "checks", "our_own")
+    path.chmod(0o666)
+    found = {one.id: one for one in discover([tmp_path / "checks"], cwd=tmp_path)}
+    assert found["physical.our-own"].overrides is None
 
 
 def test_a_folder_named_by_the_operator_must_be_there(tmp_path: Path) -> None:

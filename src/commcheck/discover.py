@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
-import stat
 import sys
 import traceback
 from collections.abc import Collection, Iterable, Sequence
@@ -21,6 +20,7 @@ from types import ModuleType
 from commcheck.check import AnyCheck, Check, Nothing, limits_of, readings_of
 from commcheck.errors import CheckError, Unjudgeable
 from commcheck.model import Layer, Machine, Rail, Verdict, Words
+from commcheck.trust import distrusted
 
 _ID = re.compile(r"(physical|library|runtime|application)\.[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -55,14 +55,15 @@ def bundled_folder(name: str) -> Path:
 def discover(extra: Sequence[Path] = (), *, cwd: Path) -> tuple[FoundCheck, ...]:
     """Every check on the search path, by layer and id; earlier folders override later ones.
 
-    Raises ``CheckError`` where a folder named by the operator is missing, where ``./checks`` may
-    be written by everybody, or where ids clash.
+    Raises ``CheckError`` where a folder named by the operator is missing, where ``./checks`` is
+    another user's or may be written by everybody, or where ids clash.
     """
     bundled = bundled_folder("checks").resolve()
     folders = [_existing(folder) for folder in extra]
     local = cwd / "checks"
-    if local.is_dir() and local.resolve() != bundled and _looks_like_checks(local):
-        _refuse_world_writable(local)
+    known = {bundled, *(folder.resolve() for folder in folders)}
+    if local.is_dir() and local.resolve() not in known and _looks_like_checks(local):
+        _refuse_distrusted(local)
         folders.append(local)
     found: dict[str, FoundCheck] = {}
     for folder in [*folders, bundled]:
@@ -89,12 +90,13 @@ def _looks_like_checks(folder: Path) -> bool:
     return any((folder / layer.value).is_dir() for layer in Layer)
 
 
-def _refuse_world_writable(folder: Path) -> None:
-    for each in (folder, *(folder / layer.value for layer in Layer)):
-        if each.is_dir() and each.stat().st_mode & stat.S_IWOTH:
+def _refuse_distrusted(folder: Path) -> None:
+    layers = [folder / layer.value for layer in Layer if (folder / layer.value).is_dir()]
+    for each in (folder, *layers, *(path for layer in layers for path in layer.glob("*.py"))):
+        if why := distrusted(each):
             raise CheckError(
-                f"{each}: error: everybody may write here, so its checks are not loaded; "
-                f"chmod o-w {each}, or run elsewhere [checks]"
+                f"{each}: error: {why}, so no check of {folder} is loaded; run elsewhere, or name "
+                "the folder with --checks [checks]"
             )
 
 
@@ -202,6 +204,11 @@ def validate_edges(found: Sequence[FoundCheck]) -> None:
     whole = all(one.bundled and one.doc for one in found)
     below: dict[str, set[str]] = {}
     for one in found:
+        for slug in one.check.contradicts:
+            if whole and slug not in finders:
+                raise CheckError(
+                    f"{one.path}: error: contradicts {slug!r}, which no check finds [checks]"
+                )
         for edge in one.check.explained_by:
             if whole and edge.cause not in finders:
                 raise CheckError(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from commcheck.check import Unread
+from commcheck.formats.hccn import PerNpu
+from commcheck.formats.hccn_port import NpuLink
 from commcheck.model import Accelerator, Remedy, Words
 
 ASCEND: Final = frozenset({"ascend"})
@@ -12,6 +15,14 @@ ASCEND: Final = frozenset({"ascend"})
 def npus_only(accelerator: Accelerator) -> str | None:
     """A host may hold other accelerators, too."""
     return None if accelerator.vendor == "ascend" else f"{accelerator.label} is no NPU"
+
+
+def unused(links: PerNpu[NpuLink] | Unread, npu: Accelerator) -> str | None:
+    """Why nothing of the port is judged: its link is down, and HCCS does the work (A3)."""
+    link = None if isinstance(links, Unread) else dict(links.values).get(npu.index)
+    if link is None or link.is_up or link.hccs_loss_percent != 0:
+        return None
+    return f"{npu.label} uses HCCS, its RoCE link is down"
 
 
 READS: Final = Words("None, it only reads.", "无，只读。")
