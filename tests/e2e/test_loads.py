@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,3 +121,64 @@ def test_batches_end_where_too_many_fail(states: list[HostState], tmp_path: Path
     status = {host: each for host, (each, _) in node.items()}
     assert (status["gpu-01"], status["gpu-02"]) == ("fail", "pass")
     assert {status[host] for host in ("gpu-03", "gpu-04", "gpu-05", "gpu-06")} == {"skip gated"}
+
+
+# --- the object at fault, among 17 hosts ----------------------------------------------------------
+
+
+def slow_slots(host: HostState, *rails: int) -> HostState:
+    """A host of which these rails, or all, sit in slots of half the width."""
+    for rail in rails or range(len(host.nics)):
+        host = host.nic(rail, lambda nic: replace(nic, pcie_width=8))
+    return host
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("plan", "change", "culprit"),
+    [
+        ("pairs", slow_slots, "host gpu-05"),
+        ("pairs", lambda host: slow_slots(host, 2), "host gpu-05 rail 2"),
+        (
+            "circle",
+            lambda host: replace(host, slow_to=frozenset({14})),
+            "path gpu-05 - gpu-14",
+        ),
+    ],
+    ids=["host", "rail", "path"],
+)
+def test_of_17_hosts_exactly_what_is_bad_is_named(
+    plan: str, change: Callable[[HostState], HostState], culprit: str, tmp_path: Path
+) -> None:
+    states = [healthy(number) for number in range(1, 18)]
+    states[4] = change(states[4])
+    check = {"check": "physical.collective-pairs", "params": {"plan": plan}}
+    pairs = of(climb(states, playbook(tmp_path, check), tmp_path / "reports"), "collective-pairs")
+    status, reason = pairs.pop("@all")
+    assert (status, reason.partition(":")[0]) == ("fail", culprit)
+    assert plan == "pairs" or "136 of 136 paths exercised" in reason
+    failed = {host for host, (each, _) in pairs.items() if each != "pass"}
+    assert failed == ({"gpu-05"} if culprit.startswith("host") else set())
+    assert len(pairs) == 17
+
+
+def test_a_rail_that_does_not_reach_its_peers(states: list[HostState], tmp_path: Path) -> None:
+    """Links are up everywhere; one port is in another VLAN, behind another large packets end."""
+    known = known_faults()
+    states[2] = known["path-mtu-1500"].change(healthy(3))
+    states[4] = known["rail-vlan-wrong"].change(states[4])
+    book = playbook(tmp_path, "physical.rail-reach")
+    verdicts = climb(states, book, tmp_path / "reports")
+    reach = of(verdicts, "rail-reach")
+    assert {host for host, (status, _) in reach.items() if status == "fail"} == {
+        "@all",
+        "gpu-03",
+        "gpu-05",
+    }
+    assert {reach[f"gpu-{number:02d}"][0] for number in (1, 2, 4, 6)} == {"pass"}
+    causes = {each["subject"]: each["cause"] for each in verdicts if each["status"] == "fail"}
+    assert causes["gpu-03"] == "rail-path-mtu"
+    assert causes["gpu-05"] == "rail-unreached"
+    assert "host gpu-05 rail 1" in reach["gpu-05"][1]
+    assert "4200 bytes" in reach["gpu-01"][1]
