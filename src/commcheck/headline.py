@@ -44,7 +44,7 @@ class Whole:
     def part(self, count: int) -> Words:
         """``2 of 12 hosts``."""
         return Words(
-            f"{count:,} of {self.words.en}", f"{self.count:,} {self.counted}中的 {count:,} 个"
+            f"{count:,} of {self.words.en}", f"{self.count:,} {self.counted}中的 {count:,} {self.counted[0]}"
         )
 
 

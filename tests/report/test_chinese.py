@@ -35,7 +35,7 @@ def test_the_last_screen_is_chinese(name: str) -> None:
 
 def test_the_incident_in_chinese() -> None:
     shown = text.render(incident(), Path("reports/run-1"), lang="zh")
-    assert "问题出在物理层：RoCE 优先级未开启 PFC，7 台主机中的 2 个\n" in shown
+    assert "问题出在物理层：RoCE 优先级未开启 PFC，7 台主机中的 2 台\n" in shown
     assert "先处置：     mlnx_qos -i eth2 --pfc 0,0,0,1,0,0,0,0   在 node-[0002-0003]\n" in shown
     assert "手册：       runbook.zh.md#physical-pfc-enabled\n" in shown
     # The measured reason is evidence, and is not translated.

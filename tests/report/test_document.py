@@ -25,7 +25,7 @@ def test_the_summary_is_what_every_format_shows() -> None:
         "status": "fail",
         "layer": "physical",
         "headline": "Physical layer is where it breaks: PFC off on the RoCE priority, 2 of 7 hosts",
-        "headline_zh": "问题出在物理层：RoCE 优先级未开启 PFC，7 台主机中的 2 个",
+        "headline_zh": "问题出在物理层：RoCE 优先级未开启 PFC，7 台主机中的 2 台",
         "more": ["3 of 7 hosts could not be judged in full."],
         "hosts": ["node-0002", "node-0003"],
         "cause": "pfc-not-on-roce-priority",
