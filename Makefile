@@ -36,8 +36,10 @@ $(VENV)/.installed: pyproject.toml tests/requirements.txt
 	$(BIN)/$(PIP) --no-deps --editable .
 	@touch $@
 
+SEEDS ?= 20
 soak: $(VENV)/.installed
 	@$(BIN)/pytest -m soak -n 0
+	@COMMCHECK_SOAK=$(SEEDS) $(BIN)/pytest -n 0 tests/chaos
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check

@@ -28,6 +28,7 @@ PACKAGES = {
     "busybox": "busybox",
     "chromium": "chromium",
     "unshare": "util-linux",
+    "faketime": "faketime",
     "promtool": "prometheus",
     "ip": "iproute2",
     "ethtool": "ethtool",

@@ -43,8 +43,8 @@ Where no session can be opened the code says how far it came:
   ``--forks``, or a higher ``ulimit``.
 - ``jump-host-lost``: the connection to the jump host broke; its own log says why.
 - ``pod-not-found``, ``pod-not-running``, ``container-not-found``, ``exec-refused``, ``forbidden``,
-  ``kubeconfig``, ``api-unreachable``, ``node-unreachable``, ``no-kubectl``, ``debug-pod``: Kubernetes
-  says so, in words that the reason repeats; ``kubectl get pod NAME -o wide`` is where to begin.
+  ``kubeconfig``, ``api-unreachable``, ``node-unreachable``, ``no-kubectl``, ``debug-pod``: what
+  Kubernetes says, in words that the reason repeats; begin with ``kubectl get pod NAME -o wide``.
 - ``interrupted``, ``not-tried``: the run was stopped, or its jump host failed, before this host's
   turn. Run again.
 

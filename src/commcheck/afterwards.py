@@ -10,16 +10,16 @@ from typing import Any
 
 from commcheck.attempts import begin
 from commcheck.console import say
-from commcheck.deliver import Delivery, load_document, look_of, progress
+from commcheck.deliver import Delivery, differences, load_document, look_of, progress
 from commcheck.errors import RunFolderError
 from commcheck.inventory import snapshot
 from commcheck.prepare import Choice, prepare
 from commcheck.report import changes as changed
 from commcheck.report import changes_text
-from commcheck.report.diff import diff as compare
 from commcheck.report.folder import RunFolder
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
+from commcheck.report.shapes import doubted
 from commcheck.run import Climber
 from commcheck.stop import Stop
 from commcheck.stored import FramesOf, Stored, of_all, plan_differences
@@ -36,13 +36,14 @@ def report(*, run_name: str, **where: Any) -> int:
     folder = RunFolder.open(run_name, delivery.out)
     record = folder.record()
     delivery.clear()
-    delivery.deliver(record, folder)
-    return record.exit_code
+    with doubted([record]):
+        delivery.deliver(record, folder)
+        return record.exit_code
 
 
 def diff(*, old: str, new: str, out: Path, form: str, color: str) -> int:
     """What is different: 0 nothing worse, 1 something newly fails, 3 is newly unknown."""
-    changes = compare(load_document(old, out), load_document(new, out))
+    changes = differences(load_document(old, out), load_document(new, out))
     if form == "json":
         say(json.dumps(changed.to_json(changes), ensure_ascii=False, indent=1))
     else:
@@ -72,29 +73,30 @@ def judge(
     delivery = Delivery(**where)
     folder = RunFolder.open(run_name, delivery.out)
     record = folder.record()
-    kept = snapshot.restore(folder.inventory()) if not inventory else None
-    choice = Choice(
-        inventory=inventory,
-        playbook=playbook,
-        only=only,
-        skip=skip,
-        check_folders=check_folders,
-        waivers=waivers,
-        recorded=kept,
-        hosts=record.plan.hosts,
-    ).filled(_without(record, "inventory", "limit", "shard"))
-    return _judge(
-        choice.limited(limit),
-        dict.fromkeys(record.plan.hosts, record),
-        folder.frames,
-        delivery,
-        settings={"judged": record.info.run_id},
-        note=f"no host was asked: judged again from {_told(record)}",
-        strict=strict,
-        baseline=baseline,
-        no_progress=no_progress,
-        quiet=quiet,
-    )
+    with doubted([record]):
+        kept = snapshot.restore(folder.inventory()) if not inventory else None
+        choice = Choice(
+            inventory=inventory,
+            playbook=playbook,
+            only=only,
+            skip=skip,
+            check_folders=check_folders,
+            waivers=waivers,
+            recorded=kept,
+            hosts=record.plan.hosts,
+        ).filled(_without(record, "inventory", "limit", "shard"))
+        return _judge(
+            choice.limited(limit),
+            dict.fromkeys(record.plan.hosts, record),
+            folder.frames,
+            delivery,
+            settings={"judged": record.info.run_id},
+            note=f"no host was asked: judged again from {_told(record)}",
+            strict=strict,
+            baseline=baseline,
+            no_progress=no_progress,
+            quiet=quiet,
+        )
 
 
 def merge(
@@ -113,29 +115,30 @@ def merge(
     delivery = Delivery(**where)
     folders = [RunFolder.open(name, delivery.out) for name in run_names]
     records = [folder.record() for folder in folders]
-    kept = folders[0].inventory()
-    selected = tuple(kept.get("selected", ()))
-    _refuse_unlike(records)
-    _refuse_gaps(records, selected)
-    at = {
-        host: (folder, record)
-        for folder, record in zip(folders, records, strict=True)
-        for host in record.plan.hosts
-    }
-    first = records[0]
-    choice = Choice(recorded=snapshot.restore(kept), hosts=selected)
-    return _judge(
-        choice.filled(_without(first, "inventory", "limit", "shard")),
-        {host: record for host, (_, record) in at.items()},
-        lambda host: at[host][0].frames(host),
-        delivery,
-        settings={"merged": ", ".join(each.info.run_id for each in records)},
-        note=f"no host was asked: merged from {', '.join(map(_told, records))}",
-        strict=strict or any(each.info.strict for each in records),
-        baseline=baseline,
-        no_progress=no_progress,
-        quiet=quiet,
-    )
+    with doubted(records):
+        kept = folders[0].inventory()
+        selected = snapshot.selected(kept)
+        _refuse_unlike(records)
+        _refuse_gaps(records, selected)
+        at = {
+            host: (folder, record)
+            for folder, record in zip(folders, records, strict=True)
+            for host in record.plan.hosts
+        }
+        first = records[0]
+        choice = Choice(recorded=snapshot.restore(kept), hosts=selected)
+        return _judge(
+            choice.filled(_without(first, "inventory", "limit", "shard")),
+            {host: record for host, (_, record) in at.items()},
+            lambda host: at[host][0].frames(host),
+            delivery,
+            settings={"merged": ", ".join(each.info.run_id for each in records)},
+            note=f"no host was asked: merged from {', '.join(map(_told, records))}",
+            strict=strict or any(each.info.strict for each in records),
+            baseline=baseline,
+            no_progress=no_progress,
+            quiet=quiet,
+        )
 
 
 def _judge(

@@ -370,8 +370,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What was judged as one: who took part, and verdicts by host; a host left out keeps its own.
-    """
+    """What was judged as one: who took part, and verdicts by host; others keep their own."""
 
     hosts: tuple[str, ...]
     verdicts: Mapping[str, tuple[Verdict, ...]]

@@ -54,6 +54,10 @@ class RunFolderError(UsageError):
     """A folder that should hold a run does not."""
 
 
+class NotKept(CommcheckError):
+    """What a host said, or what became of it, cannot be written: the run ends, exit code 3."""
+
+
 class HostError(CommcheckError):
     """Nothing (more) can be learnt from this host. ``code`` is stable and machine readable."""
 
@@ -62,6 +66,10 @@ class HostError(CommcheckError):
         self.reason = reason
         self.remedy = remedy
         super().__init__(reason)
+
+    def __reduce__(self) -> tuple[type[HostError], tuple[str, str, str]]:
+        """How it comes from another process: an exception alone would bring its message only."""
+        return type(self), (self.code, self.reason, self.remedy)
 
 
 class Unreachable(HostError):

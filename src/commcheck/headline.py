@@ -43,9 +43,8 @@ class Whole:
 
     def part(self, count: int) -> Words:
         """``2 of 12 hosts``."""
-        return Words(
-            f"{count:,} of {self.words.en}", f"{self.count:,} {self.counted}中的 {count:,} {self.counted[0]}"
-        )
+        whole = f"{self.count:,} {self.counted}"
+        return Words(f"{count:,} of {self.words.en}", f"{whole}中的 {count:,} {self.counted[0]}")
 
 
 def many(count: int, noun: str) -> str:

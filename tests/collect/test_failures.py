@@ -29,7 +29,6 @@ def os_error(number: int) -> OSError:
         (Stage.TCP, os_error(errno.ETIMEDOUT), 3.0, "tcp-timeout"),
         (Stage.TCP, os_error(errno.EHOSTUNREACH), 3.0, "tcp-unreachable"),
         (Stage.TCP, os_error(errno.ENETUNREACH), 0.0, "tcp-unreachable"),
-        (Stage.TCP, os_error(errno.EMFILE), 0.0, "tcp-failed"),
         (
             Stage.FORWARD,
             ssh.ChannelException(1, "Administratively prohibited"),

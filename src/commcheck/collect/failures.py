@@ -14,10 +14,11 @@ from enum import StrEnum
 
 from commcheck.errors import ConnectionLost, HostError, Unreachable
 
-RETRIED = frozenset({"dropped-before-banner", "jump-host-lost"})
-"""Codes worth another try: sshd drops connections at random above MaxStartups, and a lost jump
-host takes everyone with it who was on the way through."""
+RETRIED = frozenset({"dropped-before-banner", "jump-host-lost", "out-of-resources"})
+"""Codes worth another try: sshd drops connections at random above MaxStartups, a lost jump host
+takes everyone with it who was on the way through, and other visits end and make room."""
 
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _NO_ROUTE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 
 
@@ -77,9 +78,24 @@ def explain(error: BaseException, moment: Moment, peer: Peer) -> HostError:
     """
     if isinstance(error, HostError):
         return error
-    found = _STAGES[moment.stage](error, moment, peer)
+    found = out_of_resources(error) or _STAGES[moment.stage](error, moment, peer)
     found.__cause__ = error
     return found
+
+
+def out_of_resources(error: BaseException) -> HostError | None:
+    """What to say where it is this machine that has no descriptor, thread or memory left."""
+    no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    number = error.errno if isinstance(error, OSError) else None
+    # A library that cannot be mapped into memory is an ImportError.
+    no_memory = isinstance(error, MemoryError | ImportError)
+    if not (no_memory or no_thread or number in _EXHAUSTED):
+        return None
+    return Unreachable(
+        "out-of-resources",
+        f"this machine, not the host, has nothing left to connect with: {_text(error)}",
+        "fewer --forks; here: ulimit -n -u -v, and the memory limit of the container",
+    )
 
 
 def _tcp(error: BaseException, moment: Moment, peer: Peer) -> HostError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from commcheck.collect.base import Ask, Frame, Sink, Visitor
-from commcheck.errors import HostDeadline, HostError, Interrupted, Unreachable
+from commcheck.collect.failures import out_of_resources
+from commcheck.collect.lifetime import in_background
+from commcheck.errors import HostDeadline, HostError, Interrupted, NotKept, Unreachable
 from commcheck.model import Host
 
 STOP_S: Final = 5.0
@@ -80,6 +83,8 @@ def visit_all(
     the host's. ``done`` comes once for every host started, with the error it ended with; a fault
     of our own is ``HostError("bug")`` with the exception as its ``__cause__``.
 
+    Where what a host says cannot be kept (``NotKept``), all visits are ended and that is raised.
+
     ``deadline_s``: a visit that takes longer, whatever its visitor promised, is given up: its
     thread is left behind, its host done. ``breaker``: after so many hosts in a row that refused
     our key or showed a changed one, no more are started; those are ``done`` with code
@@ -109,7 +114,9 @@ class _Fleet:
         self._done = done
         self._stop = stop
         self._deadline_s = deadline_s
-        self._ends: queue.SimpleQueue[tuple[_Trip, HostError | None]] = queue.SimpleQueue()
+        self._ends: queue.SimpleQueue[tuple[_Trip, HostError | NotKept | None]] = (
+            queue.SimpleQueue()
+        )
         self._out: dict[_Trip, None] = {}  # in order of start
         self._ending = False
 
@@ -118,7 +125,9 @@ class _Fleet:
         try:
             while (waiting or self._out) and not self._stop.is_set():
                 while waiting and len(self._out) < forks and not breaker.tripped:
-                    self._start(waiting.pop())
+                    if not self._start(waiting[-1]):
+                        break
+                    waiting.pop()
                 self._collect(breaker)
                 self._give_up_the_late(breaker)
                 if breaker.tripped:
@@ -128,27 +137,36 @@ class _Fleet:
             if self._out:
                 self._end_all(breaker)
 
-    def _start(self, host: Host) -> None:
+    def _start(self, host: Host) -> bool:
+        """Begin a visit. False where that has to wait until others have ended."""
         trip = _Trip(host)
+        try:
+            threading.Thread(
+                target=self._visit, args=(trip,), name=f"visit {host.name}", daemon=True
+            ).start()
+        except RuntimeError as error:  # no more threads are to be had
+            if self._out:
+                return False
+            self._started(host)
+            self._done(host, out_of_resources(error))
+            return True
         self._out[trip] = None
         self._started(host)
-        threading.Thread(
-            target=self._visit, args=(trip,), name=f"visit {host.name}", daemon=True
-        ).start()
+        return True
 
     def _visit(self, trip: _Trip) -> None:
         """One host, in its own thread."""
-        error: HostError | None = None
+        error: HostError | NotKept | None = None
         try:
             trip.visitor = self._visitor_for(trip.host)
             if self._stop.is_set() or self._ending:  # too late to be told to stop
                 raise Interrupted("interrupted", "the run was stopped before this host was visited")
             sink = trip.guard(self._sink_for(trip.host))
             trip.visitor.visit(trip.host, self._ask_for(trip.host), sink)
-        except HostError as problem:
+        except (HostError, NotKept) as problem:
             error = problem
         except Exception as problem:  # noqa: BLE001 - a bug costs one host, not the run
-            error = HostError(
+            error = out_of_resources(problem) or HostError(
                 "bug",
                 f"commcheck itself failed: {type(problem).__name__}: {problem}"[:300],
                 "please report it, with the traceback in the run folder",
@@ -167,12 +185,14 @@ class _Fleet:
             wait_s = 0.0
             self._report(trip, error, breaker)
 
-    def _report(self, trip: _Trip, error: HostError | None, breaker: _Breaker) -> None:
+    def _report(self, trip: _Trip, error: HostError | NotKept | None, breaker: _Breaker) -> None:
         with trip.lock:
             if trip.over:  # given up before
                 return
             trip.over = True
         del self._out[trip]
+        if isinstance(error, NotKept):
+            raise error
         breaker.saw(error)
         self._done(trip.host, error)
 
@@ -193,12 +213,14 @@ class _Fleet:
         for visitor in {id(each.visitor): each.visitor for each in self._out}.values():
             if visitor is not None:
                 # Nothing that hangs in there may keep the others from being stopped.
-                threading.Thread(target=visitor.stop, name="stop", daemon=True).start()
+                in_background(visitor.stop, "stop")
         ends = time.monotonic() + STOP_S
         while self._out and time.monotonic() < ends:
-            self._collect(breaker)
+            with contextlib.suppress(NotKept):  # every other one fails likewise
+                self._collect(breaker)
         for trip in list(self._out):
-            self._report(trip, _left_behind(), breaker)
+            with contextlib.suppress(NotKept):
+                self._report(trip, _left_behind(), breaker)
 
 
 def _left_behind() -> HostError:

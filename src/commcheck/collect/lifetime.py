@@ -148,4 +148,15 @@ class Supervisor:
 
 def _end_in_background(visit: Visit, why: str) -> None:
     """Closing through a frozen jump host can itself hang: nobody else must wait for it."""
-    threading.Thread(target=visit.end, args=(why,), name=f"end {visit.name}", daemon=True).start()
+    in_background(lambda: visit.end(why), f"end {visit.name}")
+
+
+def in_background(call: Callable[[], None], name: str) -> threading.Thread | None:
+    """Call it in a thread of its own; here and now where no thread is to be had."""
+    thread = threading.Thread(target=call, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        call()
+        return None
+    return thread

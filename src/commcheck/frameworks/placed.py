@@ -38,8 +38,9 @@ def read_json(text: str, file: str, what: str) -> Placed:
         raise UsageError(
             f"{file}:{_line_of(text, error.key)}: error: {error.key!r} stands twice [{what}]"
         ) from None
-    except RecursionError:
-        raise UsageError(f"{file}: error: nested too deeply [{what}]") from None
+    except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
+        told = "nested too deeply" if isinstance(error, RecursionError) else "a number without end"
+        raise UsageError(f"{file}: error: {told} [{what}]") from None
     if not isinstance(value, dict):
         raise UsageError(f"{file}:1: error: no JSON object, wanted {{...}} [{what}]")
     return Placed(file, value, dict(_lines(text)))

@@ -31,7 +31,7 @@ def _p(slug: str, form: str, *, consequence: bool = False) -> _Pattern:
 _PATTERNS: Final = (
     # --- ssh and the shell on the far side
     _p("ssh-host-key", r"Host key verification failed"),
-    _p("ssh-auth", r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]+): Permission denied \("),
+    _p("ssh-auth", r"(?<![\w.-])(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]+): Permission denied \("),
     _p("ssh-auth", r"Permission denied \((?:publickey|password|gssapi|keyboard)"),
     _p("unresolved", r"Could not resolve hostname (?P<host>[\w.-]+)"),
     _p("unreachable", r"ssh: connect to host (?P<host>\S+) port (?P<port>\d+): (?P<why>.+)"),
@@ -70,17 +70,26 @@ _PATTERNS: Final = (
     # --- the dynamic loader
     _p(
         "library-missing",
-        r"(?P<program>\S+): error while loading shared libraries: (?P<library>[\w.+-]+)",
+        r"(?<!\S)(?P<program>\S+): error while loading shared libraries: (?P<library>[\w.+-]+)",
     ),
     # --- nccl-tests
-    _p("cuda-out-of-memory", r"(?:(?P<host>[\w.-]+): Test (?:CUDA|NCCL) failure .*)?out of memory"),
-    _p("fabric-manager-down", r"(?P<host>[\w.-]+): Test CUDA failure .*system not yet initialized"),
-    _p("driver-mismatch", r"(?P<host>[\w.-]+): Test CUDA failure .*driver version is insufficient"),
+    _p(
+        "cuda-out-of-memory",
+        r"(?:(?<![\w.-])(?P<host>[\w.-]+): Test (?:CUDA|NCCL) failure .*)?out of memory",
+    ),
+    _p(
+        "fabric-manager-down",
+        r"(?<![\w.-])(?P<host>[\w.-]+): Test CUDA failure .*system not yet initialized",
+    ),
+    _p(
+        "driver-mismatch",
+        r"(?<![\w.-])(?P<host>[\w.-]+): Test CUDA failure .*driver version is insufficient",
+    ),
     _p(
         "too-many-gpus",
         r"Invalid number of GPUs: (?P<requested>\d+) requested but only (?P<found>\d+)",
     ),
-    _p("test-timeout", r"(?P<host>[\w.-]+): Test timeout \((?P<seconds>\d+)s\)"),
+    _p("test-timeout", r"(?<![\w.-])(?P<host>[\w.-]+): Test timeout \((?P<seconds>\d+)s\)"),
     _p("bad-option", r"invalid option|invalid size specified for"),
     # --- hccl_test
     _p("hccl-root-info", r"Process (?P<rank>\d+) HcclGetRootInfo failed"),
@@ -123,10 +132,10 @@ _WARNINGS: Final = (
 )
 # After any other: what a rank reports is often secondary.
 _REPORTED: Final = _p(
-    "nccl-failure", r"(?P<host>[\w.-]+): (?:Test )?NCCL failure \S+ '(?P<error>[^'/]*)"
+    "nccl-failure", r"(?<![\w.-])(?P<host>[\w.-]+): (?:Test )?NCCL failure \S+ '(?P<error>[^'/]*)"
 )
 _CUDA: Final = _p(
-    "cuda-failure", r"(?P<host>[\w.-]+): (?:Test )?CUDA failure \S+ '(?P<error>[^']*)"
+    "cuda-failure", r"(?<![\w.-])(?P<host>[\w.-]+): (?:Test )?CUDA failure \S+ '(?P<error>[^']*)"
 )
 _UNWIND: Final = _p(
     "unwinding", r"^ ?\.\. (?P<host>[\w.-]+) pid (?P<pid>\d+): Test failure", consequence=True
