@@ -35,19 +35,7 @@ from pathlib import PurePath
 from commcheck.check import Check, Unread, expects, not_applicable, tries, undecidable
 from commcheck.errors import UsageError
 from commcheck.model import Machine, Verdict, Wanted
-from commcheck.trace.causes import (
-    CHECK_ID,
-    EXPOSED,
-    GATHER_BOUND,
-    LAUNCH_BOUND,
-    NOT_OVERLAPPED,
-    PIPELINE_BUBBLE,
-    SLOW_WIRE,
-    SMALL_COLLECTIVES,
-    STRAGGLER,
-    TENSOR_PARALLEL,
-    TITLE,
-)
+from commcheck.trace.causes import CAUSES, CHECK_ID, TITLE
 from commcheck.trace.ladder import judge as judge_job
 from commcheck.trace.lanes import pictured
 from commcheck.trace.limits import Limits
@@ -113,15 +101,5 @@ CHECK = Check(
     want=Want,
     judge=judge,
     limits=Limits,
-    causes=(
-        STRAGGLER,
-        LAUNCH_BOUND,
-        GATHER_BOUND,
-        SMALL_COLLECTIVES,
-        NOT_OVERLAPPED,
-        SLOW_WIRE,
-        TENSOR_PARALLEL,
-        PIPELINE_BUBBLE,
-        EXPOSED,
-    ),
+    causes=CAUSES,
 )

@@ -37,17 +37,7 @@ from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.site import StepSite
 from commcheck.jobs.step.verdicts import of_step
 from commcheck.model import Machine, Verdict, Words
-from commcheck.trace.causes import (
-    EXPOSED,
-    GATHER_BOUND,
-    LAUNCH_BOUND,
-    NOT_OVERLAPPED,
-    PIPELINE_BUBBLE,
-    SLOW_WIRE,
-    SMALL_COLLECTIVES,
-    STRAGGLER,
-    TENSOR_PARALLEL,
-)
+from commcheck.trace.causes import CAUSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +62,7 @@ CHECK = Check(
     want=StepSite,
     limits=StepLimits,
     judge=judge,
-    causes=(
-        STRAGGLER,
-        LAUNCH_BOUND,
-        GATHER_BOUND,
-        SMALL_COLLECTIVES,
-        NOT_OVERLAPPED,
-        SLOW_WIRE,
-        TENSOR_PARALLEL,
-        PIPELINE_BUBBLE,
-        EXPOSED,
-    ),
+    causes=CAUSES,
     platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
     effects=frozenset({"load"}),
     explained_by=INSIDE,

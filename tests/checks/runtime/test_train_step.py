@@ -9,31 +9,10 @@ from commcheck.jobs.collective import error
 from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.site import site_of
 from commcheck.model import Cause, Kind, Machine, Status
-from commcheck.trace.causes import (
-    EXPOSED,
-    GATHER_BOUND,
-    LAUNCH_BOUND,
-    NOT_OVERLAPPED,
-    PIPELINE_BUBBLE,
-    SLOW_WIRE,
-    SMALL_COLLECTIVES,
-    STRAGGLER,
-    TENSOR_PARALLEL,
-)
+from commcheck.trace.causes import CAUSES
 from tests.jobs.searches import broken, ran, search
 from tests.jobs.steps import member
 
-CAUSES = (
-    STRAGGLER,
-    LAUNCH_BOUND,
-    GATHER_BOUND,
-    SMALL_COLLECTIVES,
-    NOT_OVERLAPPED,
-    SLOW_WIRE,
-    TENSOR_PARALLEL,
-    PIPELINE_BUBBLE,
-    EXPOSED,
-)
 SITE, LIMITS = site_of(member()), StepLimits()
 
 
