@@ -24,7 +24,8 @@ from commcheck.model import (
     Words,
 )
 from commcheck.peers import compare, group_of, is_waiting, placed
-from commcheck.report.events import encode, record_from_events, result_event, run_event
+from commcheck.report.events import encode, result_event, run_event
+from commcheck.report.replay import record_from_events
 from tests.report.runs import info
 
 WORDS = Words("x", "x")

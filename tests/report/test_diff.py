@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report import changes as changed
-from commcheck.report import changes_text, events, html, markdown, text
+from commcheck.report import changes_text, events, html, markdown, replay, text
 from commcheck.report.changes import Changes
 from commcheck.report.diff import diff, tally
 from commcheck.report.document import document
@@ -202,7 +202,7 @@ def test_every_report_tells_the_changes() -> None:
     assert "1 newly failing, 1 fixed" in shown
     assert shown.index("newly failing  node-0001") < shown.index("fixed          node-0003")
     assert document(record)["changes"]["counts"]["newly-failing"] == 1
-    assert events.record_from_events(
+    assert replay.record_from_events(
         [events.encode(each).decode() for each in events.events_of(record)]
     ) == replace(record, changes=changed.from_json(document(record)["changes"]))
     assert 'id="changes"' not in html.render(healthy()).decode()

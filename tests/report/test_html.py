@@ -20,7 +20,7 @@ from lxml import html as lxml_html
 
 from commcheck.diagnose import diagnose
 from commcheck.model import Evidence, Finding, Kind, Result, Status, Verdict, Words
-from commcheck.report import events, html
+from commcheck.report import events, html, replay
 from commcheck.report.cleaning import clean
 from commcheck.report.record import Record
 from commcheck.report.words import MARKS
@@ -71,7 +71,7 @@ def test_the_same_record_gives_the_same_bytes(name: str) -> None:
     assert html.render(replace(record)) == page
     if name != "hostile":  # whose texts are cleaned on their way into the stream
         lines = [events.encode(event).decode() for event in events.events_of(record)]
-        assert html.render(events.record_from_events(lines)) == page
+        assert html.render(replay.record_from_events(lines)) == page
 
 
 # --- structure ----------------------------------------------------------------------------------

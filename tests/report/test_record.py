@@ -23,7 +23,7 @@ from commcheck.model import (
     Verdict,
     Words,
 )
-from commcheck.report import events, junit, text
+from commcheck.report import events, junit, replay, text
 from commcheck.report.document import document
 from commcheck.report.record import INTERRUPTED, Record
 from tests.report.runs import CHECKS, PASS, healthy, incident, info, plan, result
@@ -91,7 +91,7 @@ def results(texts: st.SearchStrategy[str], reasons: st.SearchStrategy[str]) -> A
 
 
 def reread(record: Record) -> Record:
-    return events.record_from_events(
+    return replay.record_from_events(
         events.encode(event).decode("utf-8") for event in events.events_of(record)
     )
 
@@ -138,7 +138,7 @@ def test_a_killed_run_renders_wherever_it_was_cut() -> None:
     data = stream(whole)
     first = data.index(b"\n")
     for size in range(first, len(data) - 1, 3):
-        record = events.record_from_events(lines(data[:size]))
+        record = replay.record_from_events(lines(data[:size]))
         assert record.state == "incomplete"
         assert len(record.results) <= len(whole.results)
         if size % 97 == 0:
@@ -148,14 +148,14 @@ def test_a_killed_run_renders_wherever_it_was_cut() -> None:
             junit.render(record)
             text.render(record)
             document(record)
-    assert events.record_from_events(lines(data)) == whole
+    assert replay.record_from_events(lines(data)) == whole
 
 
 def test_a_stream_that_was_cut_before_its_first_line_is_no_run() -> None:
     first = stream(incident()).index(b"\n")
     for size in range(first):
         with pytest.raises(RunFolderError):
-            events.record_from_events(lines(stream(incident())[:size]))
+            replay.record_from_events(lines(stream(incident())[:size]))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_stream_that_was_cut_before_its_first_line_is_no_run() -> None:
 )
 def test_what_is_no_event_stream_is_refused(text: str) -> None:
     with pytest.raises(RunFolderError):
-        events.record_from_events(text.split("\n"))
+        replay.record_from_events(text.split("\n"))
 
 
 @pytest.mark.parametrize(
@@ -189,12 +189,12 @@ def test_what_is_no_event_stream_is_refused(text: str) -> None:
 def test_a_bad_line_in_the_middle_is_refused(line: str) -> None:
     good = stream(incident()).decode().split("\n")
     with pytest.raises(RunFolderError):
-        events.record_from_events([*good[:3], line, *good[3:]])
+        replay.record_from_events([*good[:3], line, *good[3:]])
 
 
 def test_events_of_a_later_version_are_passed_over() -> None:
     good = stream(incident()).decode().split("\n")
-    assert events.record_from_events([*good[:2], '{"event":"mood"}', *good[2:]]) == incident()
+    assert replay.record_from_events([*good[:2], '{"event":"mood"}', *good[2:]]) == incident()
 
 
 def test_order_is_inventory_then_playbook_whatever_came_first() -> None:

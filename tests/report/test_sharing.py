@@ -8,7 +8,7 @@ import pytest
 
 from commcheck.diagnose import Group, diagnose
 from commcheck.model import Finding, Kind, Result, Status, Verdict
-from commcheck.report import events, html
+from commcheck.report import events, html, replay
 from commcheck.report.record import Record
 from tests.report.runs import CHECKS, PASS, PFC_OFF, info, plan, result
 
@@ -180,7 +180,7 @@ def test_the_stream_keeps_edges_groups_and_consequences() -> None:
     record = denying(with_wire(FOLDED))
     record = replace(record, plan=replace(record.plan, groups=RACKS))
     lines = [events.encode(event).decode() for event in events.events_of(record)]
-    again = events.record_from_events(lines)
+    again = replay.record_from_events(lines)
     assert again.plan == record.plan
     assert diagnose(again).groups == diagnose(record).groups
 

@@ -27,9 +27,10 @@ from commcheck.report import html, junit, markdown, prom
 from commcheck.report.cleaning import mask_bytes
 from commcheck.report.collector import put_off
 from commcheck.report.document import written
-from commcheck.report.events import encode, record_from_events
+from commcheck.report.events import encode
 from commcheck.report.find import EVENTS, LATEST, RESULTS, find
 from commcheck.report.record import Record
+from commcheck.report.replay import record_from_events
 from commcheck.report.words import RUNBOOK_ZH, Lang
 
 INVENTORY: Final = "inventory.json"
