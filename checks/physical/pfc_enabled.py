@@ -90,18 +90,6 @@ SET_DCB = Remedy(
     precondition=DRAINED,
 )
 
-LOSSY = Remedy(
-    command="",
-    effect=Words(
-        "Off on every host, and no packets lost under load: then the fabric may be lossy by "
-        "design. Declare commcheck_flow_control: none.",
-        "所有主机均未启用，且负载下无丢包：该网络可能按有损设计。"
-        "请声明 commcheck_flow_control: none。",
-    ),
-    precondition=Words("The network team says so.", "由网络团队确认。"),
-    who="network team",
-)
-
 OFF = Cause(
     slug="pfc-off",
     title=Words("PFC is off", "PFC 未启用"),
@@ -110,7 +98,13 @@ OFF = Cause(
         "reboot or driver restart.",
         "没有任何无损优先级：多打一拥塞时交换机会丢弃 RoCE 报文。通常因重启或重载驱动而丢失配置。",
     ),
-    remedies=(SWITCH_FIRST, SET_MLNX, SET_DCB, LOSSY),
+    remedies=(SWITCH_FIRST, SET_MLNX, SET_DCB),
+    everywhere=Words(
+        "off on every host: lossy by design? Where the network team says so, and no packets are "
+        "lost under load, declare commcheck_flow_control: none",
+        "所有主机均未启用：该网络或许按有损设计。若网络团队确认且负载下无丢包，"
+        "请声明 commcheck_flow_control: none",
+    ),
 )
 WRONG_PRIORITY = Cause(
     slug="pfc-wrong-priority",

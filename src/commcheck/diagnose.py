@@ -221,6 +221,11 @@ def _group(
     judged = status in (Status.FAIL, Status.WARN)
     follows = _consequences(follow) if judged else ()
     speaks_for, against = _witnesses(record, slug, hosts, follows) if judged else ((), ())
+    shares: tuple[Share, ...] = ()
+    if judged and record.info.noun == "host":
+        shares = shared(record, check, findings, hosts)
+    if first.cause and first.cause.everywhere and any(s.kind == "everything" for s in shares):
+        against = (first.cause.everywhere, *against)
     return Group(
         layer=Layer.of(check),
         check=check,
@@ -233,9 +238,7 @@ def _group(
         hosts=hosts,
         findings=len(findings),
         fixes=_fixes(findings),
-        shares=shared(record, check, findings, hosts)
-        if judged and record.info.noun == "host"
-        else (),
+        shares=shares,
         follows=follows,
         speaks_for=speaks_for,
         speaks_against=against,

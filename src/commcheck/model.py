@@ -244,12 +244,16 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Something a check can find. ``slug`` is stable for ever: Jenkins shows it as the type."""
+    """Something a check can find. ``slug`` is stable for ever: Jenkins shows it as the type.
+
+    ``everywhere``: what it may mean instead where every host that was judged has it.
+    """
 
     slug: str
     title: Words
     meaning: Words
     remedies: tuple[Remedy, ...]
+    everywhere: Words | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from commcheck.diagnose import diagnose
-from commcheck.model import Kind, Layer, Result, Status, Verdict
+from commcheck.model import Kind, Layer, Result, Status, Verdict, Words
+from commcheck.report import events, replay
 from commcheck.report.record import Record
 from tests.report.runs import (
     CHECKS,
     OLD_FIRMWARE,
     PASS,
+    PFC_OFF,
     healthy,
     incident,
     info,
@@ -165,6 +167,20 @@ def test_strict_lets_a_warning_be_where_it_breaks() -> None:
     assert diagnose(record).layer is None
     strict = diagnose(replace(record, info=info(strict=True)))
     assert (strict.status, strict.layer) == (Status.FAIL, Layer.PHYSICAL)
+
+
+def test_what_every_host_has_may_be_meant_so() -> None:
+    design = Words("off on every host: lossy by design?", "按有损设计？")
+    cause = replace(PFC_OFF, everywhere=design)
+    off = replace(verdict(Status.FAIL), cause=cause)
+    all_of_them = run(*(result(host, CHECKS[2], off) for host in HOSTS))
+    told = replay.record_from_events(
+        events.encode(each).decode() for each in events.events_of(all_of_them)
+    )
+    for record in (all_of_them, told):
+        assert diagnose(record).groups[0].speaks_against == (design,)
+    one = run(result(HOSTS[0], CHECKS[2], off))
+    assert diagnose(one).groups[0].speaks_against == ()
 
 
 def test_a_group_check_counts_the_hosts_it_names() -> None:

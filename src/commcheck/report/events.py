@@ -225,6 +225,7 @@ def _cause(cause: Cause) -> Event:
         "title": _words(cause.title),
         "meaning": _words(cause.meaning),
         "remedies": [_remedy(remedy) for remedy in cause.remedies],
+        **({"everywhere": _words(cause.everywhere)} if cause.everywhere else {}),
     }
 
 

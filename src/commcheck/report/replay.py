@@ -221,6 +221,7 @@ def _read_cause(event: Event) -> Cause:
         title=Words(**event["title"]),
         meaning=Words(**event["meaning"]),
         remedies=tuple(_read_remedy(remedy) for remedy in event["remedies"]),
+        everywhere=Words(**event["everywhere"]) if "everywhere" in event else None,
     )
 
 
