@@ -2,7 +2,8 @@
 
 Why: An NPU in alarm computes no more, or soon will not: HBM errors, overheating, a lost link. The
 job that gets it fails, sometimes after hours.
-Reads: ``npu-smi info``, the column Health. One verdict for the host.
+Reads: ``npu-smi info``, the column Health, and the error code of each chip that is not OK. One
+verdict for the host.
 By hand: ``npu-smi info``; ``npu-smi info -t health -i NPU -c CHIP`` shows the code: 81078603 is a
 network link that is down.
 Mend: look the code up in the vendor's list; most need a reset of the chip or its replacement.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commcheck.check import Check, Nothing, failed, passed, reads, warned
+from commcheck.check import Check, Nothing, Unread, failed, passed, reads, tries, warned
+from commcheck.formats.npu_codes import NPU_CODES, NpuFault
 from commcheck.formats.npu_smi import NPU_SMI, NpuChip, NpuSmi
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, READS
@@ -21,9 +23,10 @@ from commcheck.npu import ASCEND, READS
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The NPUs that the driver lists."""
+    """The NPUs that the driver lists, and what it holds against them."""
 
     smi: NpuSmi = reads(NPU_SMI)
+    codes: tuple[tuple[int, int, NpuFault], ...] | Unread = tries(NPU_CODES)
 
 
 CODE = Remedy(
@@ -63,8 +66,19 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
     if not bad and not odd:
         return passed(f"all {len(seen.smi.chips)} NPUs are OK")
     say, cause, first = (failed, ALARM, bad[0]) if bad else (warned, WARNING, odd[0])
-    told = ", ".join(f"{_name(chip)} is {chip.health}" for chip in (*bad, *odd))
+    codes = () if isinstance(seen.codes, Unread) else seen.codes
+    why = {(npu, chip): fault for npu, chip, fault in codes}
+    told = ", ".join(
+        f"{_name(chip)} is {chip.health}{_why(why.get((chip.npu, chip.chip)))}"
+        for chip in (*bad, *odd)
+    )
     return say(cause, f"{told}; want OK", measured=measured, npu=first.npu, chip=first.chip)
+
+
+def _why(fault: NpuFault | None) -> str:
+    if fault is None or not fault.code:
+        return ""
+    return f" ({fault.code}{f': {fault.information}' if fault.information else ''})"
 
 
 def _name(chip: NpuChip) -> str:

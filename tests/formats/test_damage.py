@@ -53,6 +53,7 @@ FOLDERS = {
     "mlxconfig": "mlxconfig",
     "mlxlink": "mlxlink",
     "niccli": "niccli",
+    "npu_codes": "npu-codes",
     "npu_smi": "npu-smi",
     "numa_nodes": "host-health",
     "nvidia_affinity": "gpu-health",

@@ -45,6 +45,9 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
         return
     yield Answer(("npu-smi", "info"), info(npus))
     yield Answer(("npu-smi", "info", "-t", "topo"), topo(npus))
+    for npu in npus:
+        words = ("-i", str(npu.number // npu.chips), "-c", str(npu.number % npu.chips))
+        yield Answer(("npu-smi", "info", "-t", "health", *words), health(npu))
 
 
 def info(npus: list[NpuState]) -> str:
@@ -63,6 +66,18 @@ def info(npus: list[NpuState]) -> str:
     if npus[0].chips > 1:
         head = head.replace("| Chip         ", "| Chip  Phy-ID ")
     return f"{head}{_RULE}{rows}{_PROCESSES}{_RULE}{idle}"
+
+
+def health(npu: NpuState) -> str:
+    """``npu-smi info -t health`` of one chip."""
+    said = ("NA", "NA")
+    if npu.health != "OK":
+        said = ("80E01801", "node type=HBM, sensor type=Memory, event state=Multi bit error")
+    return (
+        f"\tHealth Status                  : {npu.health}\n"
+        f"\tError Code                     : {said[0]}\n"
+        f"\tError Information              : {said[1]}\n"
+    )
 
 
 def _chip(npu: NpuState) -> str:
