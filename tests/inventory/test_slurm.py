@@ -277,3 +277,5 @@ def test_a_node_with_somebodys_job_is_busy(slurm: Mapping[str, str]) -> None:
     assert busy is not None
     assert f"Slurm runs job {job} of nobody" in busy.reason
     said(slurm, "scancel", job)
+    # Its step must report to a slurmd that is still there, or it waits for ever.
+    until(lambda: not said(slurm, "squeue", "-h").strip())
