@@ -95,7 +95,7 @@ def script() -> Script:
         words = shlex.split(line)
         told = subprocess.run(words, check=True, capture_output=True, text=True)
         answers[shlex.join(words)] = Answer(told.stdout)
-    return healthy_script(list(discover((), cwd=HERE / "playbooks"))).with_answers(answers)
+    return healthy_script(discover((), cwd=HERE / "playbooks")).with_answers(answers)
 
 
 def cheap(hosts: int) -> Iterator[Row]:

@@ -70,6 +70,15 @@ def statuses(out: Path) -> list[tuple[str, str, str]]:
     return [(each["check"], each["subject"], each["status"]) for each in results(out)["verdicts"]]
 
 
+def test_every_check_there_is_passes_on_them(tmp_path: Path) -> None:
+    """What the benchmark of the whole climb rests on: scripts are answered, too."""
+    with CheapFleet(2, healthy_script(discover((), cwd=tmp_path))) as fleet:
+        words = [COMMCHECK, "run", *fleet.arguments, "-o", str(tmp_path)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert {status for *_, status in statuses(tmp_path)} == {"pass", "skip"}
+
+
 def workers_of(process: subprocess.Popen[bytes], count: int, out: Path) -> list[int]:
     """The worker processes, once every one of them has a host that keeps it waiting."""
     ends = time.monotonic() + 30

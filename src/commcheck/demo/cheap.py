@@ -15,6 +15,7 @@ import os
 import re
 import resource
 import selectors
+import shlex
 import shutil
 import socket
 import subprocess
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Final, Self
@@ -48,7 +49,11 @@ FILES_A_HOST: Final = 4
 
 _LENGTH: Final = re.compile(rb"head -c (\d+)")
 _NONCE: Final = re.compile(r"^N=([0-9a-f]+)$", re.MULTILINE)
-_TOLD: Final = re.compile(r"c (?P<number>\d+) (?P<most>\d+) \d+ [01] (?P<words>.*)")
+_TOLD: Final = re.compile(
+    # A script among the words has lines of its own.
+    r"^c (?P<number>\d+) (?P<most>\d+) \d+ [01] (?P<words>.*?)$(?=\nc \d+ \d+ \d+ [01] |\n#|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +79,30 @@ class Script:
         return Script(self.found, {**self.answers, **more}, self.variables)
 
 
-def healthy_script(checks: list[FoundCheck]) -> Script:
+def healthy_script(checks: Sequence[FoundCheck]) -> Script:
     """The answers of one healthy simulated host to all that ``checks`` ask. Takes a second."""
     frames: list[Frame] = []
     with Fleet([healthy(1)], gpu_queries(command_words(()))) as fleet:
         (host,) = load((INVENTORY,), cwd=fleet.folder).hosts
         asked = [Asked(each.check) for each in checks]
 
+        words: dict[str, str] = {}
+
         def ask(frame: Frame) -> tuple[Request, ...]:
             found: Machine = machine(host, decode(frame.stdout))
-            return requests(host, found, asked)
+            wanted = requests(host, found, asked)
+            words.update({each.key: shlex.join(each.command.argv) for each in wanted})
+            return wanted
 
         sink: Sink = frames.append
         DemoVisitor(fleet, SshSettings(run_id="script")).visit(host, ask, sink)
         nics = host.variables["commcheck_nics"]
     answers = {
-        _words(frame.key): Answer(decode(frame.stdout), frame.rc or 0, stderr=decode(frame.stderr))
+        words[frame.key]: Answer(decode(frame.stdout), frame.rc or 0, stderr=decode(frame.stderr))
         for frame in frames[1:]
     }
     variables = {"commcheck_nics": nics, "commcheck_line_rate_gbits": LINE_RATE_GBITS}
     return Script(decode(frames[0].stdout), answers, variables)
-
-
-def _words(key: str) -> str:
-    return key.partition(": ")[2].removeprefix("sudo ")
 
 
 class CheapFleet:
@@ -240,11 +245,9 @@ def _hold(
         _answer(channel, nonce[1], 0, Answer(found), None)
         told = stdin.readline().split()
         size = int(told[0]) if told else 0  # none: the client left before it asked
-        for line in stdin.read(size).decode("utf-8", "surrogateescape").splitlines():
-            asked = _TOLD.fullmatch(line)
-            if asked is not None:
-                answer = answers.get(asked["words"], Answer("", 127))
-                _answer(channel, nonce[1], int(asked["number"]), answer, int(asked["most"]))
+        for asked in _TOLD.finditer(stdin.read(size).decode("utf-8", "surrogateescape")):
+            answer = answers.get(asked["words"], Answer("", 127))
+            _answer(channel, nonce[1], int(asked["number"]), answer, int(asked["most"]))
         end = f"\n{nonce[1]} bye\n".encode()
         channel.sendall(end)
         channel.sendall_stderr(end)
