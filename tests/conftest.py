@@ -11,7 +11,7 @@ import pytest
 from tests.sshd import SshdFleet, why_no_sshd
 
 HERE = Path(__file__).parent
-SERVED = ("chaos", "collect", "demo", "e2e", "kube", "metrics")
+SERVED = ("chaos", "collect", "demo", "e2e", "jobs", "kube", "metrics")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -52,6 +52,7 @@ SelectType=select/linear
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
+KillWait=5
 {nodes}
 PartitionName=all Nodes=ALL Default=YES State=UP
 """
@@ -207,7 +208,7 @@ def test_a_killed_commcheck_leaves_no_daemon_and_no_rank(site: tuple[Net, Launch
     finally:
         started.send_signal(signal.SIGKILL)
         started.wait()
-    until(lambda: not net.processes(*ours(launcher)), 40)
+    until(lambda: not net.processes(*ours(launcher)), 60)
     if launcher is SRUN:  # nor an allocation
         words = ["squeue", "-h"]
         env = {**os.environ, **net.env}
