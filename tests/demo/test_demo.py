@@ -88,6 +88,7 @@ def test_a_healthy_fleet_passes_every_check_there_is(tmp_path: Path) -> None:
     assert marked(ran.document["run"]["id"]) == []
 
 
+@pytest.mark.slow
 def test_of_two_faults_the_lower_is_named(tmp_path: Path) -> None:
     faults = ("--fault", "pfc-off@gpu-01", "--fault", "link-down@gpu-03")
     ran = demo(tmp_path, "--hosts", 3, *faults, "--format", "json")
@@ -96,6 +97,7 @@ def test_of_two_faults_the_lower_is_named(tmp_path: Path) -> None:
     assert verdict["hosts"] == ["gpu-01", "gpu-03"]
 
 
+@pytest.mark.slow
 def test_two_faults_on_one_host_and_the_default_host(tmp_path: Path) -> None:
     words = ("--hosts", 2, "--fault", "nvlink-down", "--fault", "mtu-1500", "-l", "gpu-02")
     ran = demo(tmp_path, *words, "--format", "json")

@@ -61,6 +61,7 @@ def states() -> list[HostState]:
     return hosts
 
 
+@pytest.mark.slow
 def test_a_host_that_failed_below_and_a_busy_one_take_no_part(
     states: list[HostState], tmp_path: Path
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_host_that_failed_below_and_a_busy_one_take_no_part(
     assert "python3 (pid 4711" in junit.partition("<skipped")[2]
 
 
+@pytest.mark.slow
 def test_suspects_confirm_the_cause_and_are_its_consequence(
     states: list[HostState], tmp_path: Path
 ) -> None:
@@ -163,6 +165,7 @@ def test_of_17_hosts_exactly_what_is_bad_is_named(
     assert len(pairs) == 17
 
 
+@pytest.mark.slow
 def test_a_rail_that_does_not_reach_its_peers(states: list[HostState], tmp_path: Path) -> None:
     """Links are up everywhere; one port is in another VLAN, behind another large packets end."""
     known = known_faults()

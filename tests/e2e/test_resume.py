@@ -85,6 +85,7 @@ def offline(
 # --- resume -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.sshd
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("hosts", "kills"), [(6, 2), pytest.param(40, 20, marks=pytest.mark.soak)])
@@ -205,6 +206,7 @@ def test_a_run_that_had_not_begun_is_begun(commcheck: Commcheck) -> None:
 # --- shards -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.sshd
 def test_three_shards_merged_are_the_run(
     commcheck: Commcheck, offline: Commcheck, fleet_of: Fleets
@@ -255,6 +257,7 @@ def mended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran, Ran]:
     )
 
 
+@pytest.mark.slow
 def test_asking_again_says_exactly_what_was_mended(mended: tuple[Path, Ran, Ran]) -> None:
     _, first, second = mended
     assert (first.code, second.code) == (1, 1), second.err

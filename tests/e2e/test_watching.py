@@ -28,6 +28,7 @@ def counted(server: Server, out_of_sequence: int) -> None:
         (port / "lifespan").write_text("10\n")
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_read_is_a_window_of_its_own(
     commcheck: Commcheck, fleet_of: Fleets
 ) -> None:
@@ -46,6 +47,7 @@ def test_what_an_earlier_run_read_is_a_window_of_its_own(
     assert '"key":"earlier: grep ' in frames
 
 
+@pytest.mark.slow
 def test_the_window_is_waited_on_the_host(commcheck: Commcheck, fleet_of: Fleets) -> None:
     fleet = fleet_of(1, variables={"commcheck_thresholds": {"window_s": 2, "enough_s": 2}})
     counted(fleet.servers[0], 40)
@@ -54,6 +56,7 @@ def test_the_window_is_waited_on_the_host(commcheck: Commcheck, fleet_of: Fleets
     assert "before that: out_of_sequence 40" in ran.document["verdicts"][-1]["reason"]
 
 
+@pytest.mark.slow
 def test_the_rail_that_is_unlike_its_peers_is_named(commcheck: Commcheck, fleet_of: Fleets) -> None:
     fleet = fleet_of(4)
     odd = fleet.hosts_by_name["gpu0-03"]
