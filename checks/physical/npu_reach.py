@@ -10,7 +10,8 @@ By hand: the same (root). Judge the line "N% packets loss": ``-hccs_ping`` ends 
 successfully!" even where packets are lost.
 Mend: the path: VLAN and routes of the NPU's subnet, its gateway (``-gateway -g``).
 On the switch: VLAN of both ports, the subnet's route between leaves.
-Healthy though odd: hosts of different superpods do not reach each other over HCCS.
+Healthy though odd: hosts of different superpods do not reach each other over HCCS: where no NPU of
+a pair does, it is undecided. Fabrics that filter ICMP: then no ping passes anywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 
 from commcheck.check import Check, Nothing, launches
 from commcheck.jobs.job import Search
-from commcheck.jobs.npu_reach import UNREACHED, npu_job, of_host
+from commcheck.jobs.npu_reach import PINGS, UNREACHED, npu_job
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
 from commcheck.model import Machine, Verdict
@@ -35,7 +36,7 @@ class Seen:
 
 def judge(seen: Seen, machine: Machine, _site: Site, _limits: Nothing) -> tuple[Verdict, ...]:
     """What the pings say of one host."""
-    return of_host(seen.search, machine.name)
+    return PINGS.of_host(seen.search, machine.name)
 
 
 CHECK = Check(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from commcheck.check import Check, launches
 from commcheck.jobs.job import Search
-from commcheck.jobs.reach import PATH_MTU, UNREACHED, Limits, of_host, reach_job
+from commcheck.jobs.reach import PATH_MTU, PINGS, UNREACHED, Limits, reach_job
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
 from commcheck.model import Machine, Verdict
@@ -36,7 +36,7 @@ class Seen:
 
 def judge(seen: Seen, machine: Machine, _site: Site, _limits: Limits) -> tuple[Verdict, ...]:
     """What the pings say of one host."""
-    return of_host(seen.search, machine.name)
+    return PINGS.of_host(seen.search, machine.name)
 
 
 CHECK = Check(

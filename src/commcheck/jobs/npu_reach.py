@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
-from commcheck.check import Reader, failed, passed
+from commcheck.check import Reader, failed, passed, undecidable
 from commcheck.collect.base import Request
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, Unjudgeable
 from commcheck.formats.hccn import PING_S, SCRIPT, PerNpu, sections
 from commcheck.formats.hccn_port import ADDRESS, LINK, VNIC, loss_percent
-from commcheck.jobs import collective, places
 from commcheck.jobs.collective import error
-from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Search, Steps
-from commcheck.jobs.locate import Outcome, Run
+from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
+from commcheck.jobs.locate import Run
 from commcheck.jobs.pairing import Plan, Preview, next_round, preview
+from commcheck.jobs.pings import Pings
+from commcheck.jobs.ways import ran_of, read
 from commcheck.model import Accelerator, Cause, Remedy, Status, Verdict, Words
 from commcheck.npu import READS
 
 _ASKED: Final[tuple[Reader[Any], ...]] = (ADDRESS, LINK, VNIC)
+
+HCCS_PING: Final = "-hccs_ping"
 
 UNREACHED = Cause(
     slug="npu-unreached",
@@ -61,7 +64,7 @@ def npu_job() -> Job:
         run_s=lambda _hosts, _limits: 8 * PING_S,
         launch=_launch,
         read=_read,
-        together=lambda found, _limits: _together(found),
+        together=lambda found, _limits: PINGS.together(found),
     )
 
 
@@ -122,7 +125,7 @@ def _words(mine: int, theirs: int, sender: Member, peer: Member) -> tuple[str, .
         return ("-ping", "-g", "address", str(address.ip))
     vnic = dict(there.vnics.values).get(theirs)
     if not both_up and vnic is not None:
-        return ("-hccs_ping", "-g", "address", str(vnic))
+        return (HCCS_PING, "-g", "address", str(vnic))
     raise CommandFailed(f"npu{theirs} of {peer.name} has no address that could be asked")
 
 
@@ -145,25 +148,27 @@ def _launch(run: Run, members: Members, _limits: object) -> tuple[Part, ...]:
 
 
 def _read(run: Run, members: Members, _limits: object, answered: Answered) -> Ran:
-    if answered.problem:
-        verdicts = [error("LaunchFailed", answered.problem)]
-    elif answered.timed_out:
-        verdicts = [error("RunTimedOut", f"hccn_tool on {run} did not end, and was ended")]
-    else:
+    def ways() -> list[tuple[int, int]]:
+        return _pairs(run, *(members[host] for host in run.hosts))
+
+    def judge(way: tuple[int, int], output: Output) -> Verdict:
+        sender, peer = run.hosts
+        return _of_npu(f"{sender} npu{way[0]} to {peer} npu{way[1]}", output)
+
+    verdicts = read(run, "hccn_tool", answered, ways, judge)
+    if run.rail is None and all(each.status is Status.FAIL for each in verdicts):
         sender, peer = (members[host] for host in run.hosts)
-        verdicts = [
-            _of_npu(f"{sender.name} npu{mine} to {peer.name} npu{theirs}", output)
-            for (mine, theirs), output in zip(
-                _pairs(run, sender, peer), answered.outputs, strict=False
-            )
-        ]
-    statuses = {verdict.status for verdict in verdicts}
-    good = None if Status.ERROR in statuses else Status.FAIL not in statuses
-    if Status.FAIL in statuses:
-        good = False
-    worst = sorted(verdicts, key=lambda v: (v.status is not Status.FAIL, v.status is Status.PASS))
-    named = tuple(replace(verdict, hosts=run.hosts) for verdict in worst)
-    return Ran(run=run, verdicts=named, outcome=Outcome(run, good))
+        if all(_words(*way, sender, peer)[0] == HCCS_PING for way in ways()):
+            verdicts = (_apart(run, len(verdicts)),)
+    return ran_of(run, verdicts)
+
+
+def _apart(run: Run, npus: int) -> Verdict:
+    """HCCS ends at the superpod: where no NPU at all reaches the other host, that may be why."""
+    return undecidable(
+        f"{' and '.join(run.hosts)} do not reach each other over HCCS by any of {npus} NPUs",
+        turn_on="hosts of one superpod do: compare npu-smi info -t spod-info on both",
+    )
 
 
 def _of_npu(way: str, output: Output) -> Verdict:
@@ -184,39 +189,7 @@ def _of_npu(way: str, output: Output) -> Verdict:
 # --- verdicts -----------------------------------------------------------------------------------
 
 
-def of_host(found: Search, host: str) -> tuple[Verdict, ...]:
-    """What the search says of one host."""
-    return _retold(found, collective.of_host(found, host))
-
-
-def _together(found: Search) -> tuple[Verdict, ...]:
-    outcomes = tuple(each.outcome for each in found.ran)
-    return _retold(found, places.verdicts(found.hosts, found.located, outcomes))
-
-
-def _retold(found: Search, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """The verdicts of the search with this job's cause, and an example of what failed."""
-    told = []
-    for verdict in verdicts:
-        if verdict.cause in (None, UNREACHED):
-            told.append(replace(verdict, figures=()))
-            continue
-        hosts = set(verdict.hosts)
-        reasons = [
-            each.reason
-            for ran in found.ran
-            if not hosts or hosts & set(ran.run.hosts)
-            for each in ran.verdicts
-            if each.status is Status.FAIL
-        ]
-        shown = f"; {reasons[0]}" if reasons else ""
-        told.append(
-            replace(
-                verdict,
-                cause=UNREACHED,
-                remedies=UNREACHED.remedies,
-                reason=f"{verdict.reason}{shown}",
-                figures=(),
-            )
-        )
-    return tuple(told)
+PINGS: Final = Pings(
+    cause_of=lambda _fails: UNREACHED,
+    filtered="ICMP may be filtered by design: physical.collective-pairs tells",
+)

@@ -6,22 +6,23 @@ A few packets a rail. What fails is told apart as in any search: host, rail, pat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from commcheck.check import failed, limit, passed, undecidable
+from commcheck.check import failed, limit, passed
 from commcheck.collect.base import Request
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, CommandMissing, Unjudgeable
 from commcheck.formats import ping
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
-from commcheck.jobs import collective, places
 from commcheck.jobs.collective import error
-from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Search
-from commcheck.jobs.locate import Culprit, Outcome, Run
+from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran
+from commcheck.jobs.locate import Run
 from commcheck.jobs.pairing import Plan, Preview, preview
+from commcheck.jobs.pings import Pings
+from commcheck.jobs.ways import ran_of, read
 from commcheck.jobs.writes import rails_of, steps
-from commcheck.model import Cause, Rail, Remedy, Status, Verdict, Words
+from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 _HEADERS_BYTES: Final = 28
 """IPv4 without options, and ICMP echo: what an MTU holds beside the payload."""
@@ -111,7 +112,7 @@ def reach_job() -> Job:
         run_s=lambda _hosts, _limits: 8 * _RAIL_S,
         launch=_launch,
         read=_read,
-        together=lambda found, _limits: together(found),
+        together=lambda found, _limits: PINGS.together(found),
     )
 
 
@@ -159,24 +160,14 @@ def _launch(run: Run, members: Members, limits: Limits) -> tuple[Part, ...]:
 
 
 def _read(run: Run, members: Members, _limits: Limits, answered: Answered) -> Ran:
-    if answered.problem:
-        verdicts = [error("LaunchFailed", answered.problem)]
-    elif answered.timed_out:
-        verdicts = [error("RunTimedOut", f"ping on {run} did not end, and was ended")]
-    else:
+    def ways() -> list[tuple[Rail, Rail]]:
+        return rails_of(run, *(members[host] for host in run.hosts))
+
+    def judge(way: tuple[Rail, Rail], output: Output) -> Verdict:
         sender, peer = (members[host] for host in run.hosts)
-        pairs = rails_of(run, sender, peer)
-        verdicts = [
-            _of_rail(sender, peer, mine, theirs, output)
-            for (mine, theirs), output in zip(pairs, answered.outputs, strict=False)
-        ]
-    statuses = {verdict.status for verdict in verdicts}
-    good = None if Status.ERROR in statuses else Status.FAIL not in statuses
-    if Status.FAIL in statuses:
-        good = False
-    worst = sorted(verdicts, key=lambda v: (v.status is not Status.FAIL, v.status is Status.PASS))
-    named = tuple(replace(verdict, hosts=run.hosts) for verdict in worst)
-    return Ran(run=run, verdicts=named, outcome=Outcome(run, good))
+        return _of_rail(sender, peer, *way, output)
+
+    return ran_of(run, read(run, ping.TOOL, answered, ways, judge))
 
 
 def _of_rail(member: Member, peer: Member, mine: Rail, theirs: Rail, output: Output) -> Verdict:
@@ -202,49 +193,13 @@ def _of_rail(member: Member, peer: Member, mine: Rail, theirs: Rail, output: Out
 # --- verdicts -----------------------------------------------------------------------------------
 
 
-def of_host(found: Search, host: str) -> tuple[Verdict, ...]:
-    """What the search says of one host."""
-    return _retold(found, collective.of_host(found, host))
+def _cause_of(fails: Sequence[Verdict]) -> Cause:
+    """Size alone, where every packet that was lost there was a large one."""
+    by_size = bool(fails) and all(each.cause is PATH_MTU for each in fails)
+    return PATH_MTU if by_size else UNREACHED
 
 
-def together(found: Search) -> tuple[Verdict, ...]:
-    """What it says of all: paths, switches, or that nothing passes anywhere."""
-    outcomes = tuple(each.outcome for each in found.ran)
-    return _retold(found, places.verdicts(found.hosts, found.located, outcomes))
-
-
-def _retold(found: Search, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """The verdicts in the words of reach; where no ping passes anywhere, ICMP may be filtered."""
-    told = []
-    for verdict in verdicts:
-        culprit = next(
-            (c for c in found.located.culprits if verdict.reason.startswith(f"{c}:")), None
-        )
-        if culprit is None:
-            told.append(replace(verdict, figures=()))
-        elif culprit.what == "fabric":
-            said = undecidable(
-                f"undecidable: no ping came through between any hosts: {verdict.reason}",
-                turn_on="ICMP may be filtered by design: physical.rdma-pairs tells",
-            )
-            told.append(replace(said, hosts=verdict.hosts))
-        else:
-            fails = _fails(found, culprit)
-            # Size alone, where every packet that was lost there was a large one.
-            by_size = bool(fails) and all(each.cause is PATH_MTU for each in fails)
-            cause = PATH_MTU if by_size else UNREACHED
-            example = f"; {fails[0].reason}" if fails else ""
-            reason = f"{verdict.reason}{example}"
-            told.append(
-                replace(verdict, cause=cause, remedies=cause.remedies, reason=reason, figures=())
-            )
-    return tuple(told)
-
-
-def _fails(found: Search, culprit: Culprit) -> list[Verdict]:
-    """What failed for its sake: on its rail alone where that was tried, with good partners."""
-    mine = [ran for ran in found.ran if set(culprit.hosts) & set(ran.run.hosts)]
-    on_rail = [ran for ran in mine if ran.run.rail == culprit.rail] or mine
-    known = found.located.good | set(culprit.hosts)
-    sure = [ran for ran in on_rail if set(ran.run.hosts) <= known] or on_rail
-    return [each for ran in sure for each in ran.verdicts if each.status is Status.FAIL]
+PINGS: Final = Pings(
+    cause_of=_cause_of,
+    filtered="ICMP may be filtered by design: physical.rdma-pairs tells",
+)

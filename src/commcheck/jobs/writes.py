@@ -13,16 +13,17 @@ from typing import Final
 
 from commcheck.check import limit
 from commcheck.collect.base import Request
-from commcheck.command import Command
+from commcheck.command import Command, Output
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
 from commcheck.jobs import perftest, rdma
 from commcheck.jobs.collective import error
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
-from commcheck.jobs.locate import Outcome, Run
+from commcheck.jobs.locate import Run
 from commcheck.jobs.pairing import Plan, Preview, next_round, preview
 from commcheck.jobs.places import verdicts as places_of
 from commcheck.jobs.scripts import SERVED
-from commcheck.model import Rail, Status, Verdict
+from commcheck.jobs.ways import ran_of, read
+from commcheck.model import Rail, Verdict
 
 _PROGRAM: Final = "ib_write_bw"
 _PORT: Final = 18515
@@ -144,30 +145,18 @@ def _words(member: Member, rail: Rail, port: int, limits: Limits) -> tuple[str, 
 
 
 def _read(run: Run, members: Members, limits: Limits, answered: Answered) -> Ran:
-    client, server = (members[host] for host in run.hosts)
-    if answered.problem:
-        verdicts: list[Verdict] = [error("LaunchFailed", answered.problem)]
-    elif answered.timed_out:
-        reason = f"a rail of {run} did not end within {limits.rail_limit_s:.0f} s and was ended"
-        verdicts = [error("RunTimedOut", reason)]
-    else:
-        verdicts = []
-        labels = [rail.label for rail, _ in rails_of(run, client, server)]
-        for label, output in zip(labels, answered.outputs, strict=False):
-            text = f"{output.stdout}\n{output.stderr}"
-            try:
-                verdict = rdma.judge(perftest.parse(text), client.site.nic_gbits.value, limits)
-            except ParseError:
-                verdict = error("LaunchFailed", f"{label}: no table: {output.complaint}")
-            verdicts.append(replace(verdict, hosts=run.hosts))
-    statuses = [verdict.status for verdict in verdicts]
-    good: bool | None = None
-    if Status.FAIL in statuses:
-        good = False
-    elif all(status in (Status.PASS, Status.WARN) for status in statuses):
-        good = True
-    worst = sorted(verdicts, key=lambda v: (v.status is not Status.FAIL, v.status is Status.PASS))
+    def ways() -> list[tuple[Rail, Rail]]:
+        return rails_of(run, *(members[host] for host in run.hosts))
+
+    def judge(way: tuple[Rail, Rail], output: Output) -> Verdict:
+        text = f"{output.stdout}\n{output.stderr}"
+        try:
+            run_seen = perftest.parse(text)
+        except ParseError:
+            return error("LaunchFailed", f"{way[0].label}: no table: {output.complaint}")
+        return rdma.judge(run_seen, members[run.hosts[0]].site.nic_gbits.value, limits)
+
+    verdicts = read(run, _PROGRAM, answered, ways, judge)
     rates = [v.measured["average_gbits"] for v in verdicts if "average_gbits" in v.measured]
     least = min((float(str(rate)) for rate in rates), default=None)
-    busbw = None if least is None else least / 8
-    return Ran(run=run, verdicts=tuple(worst), outcome=Outcome(run, good, busbw))
+    return ran_of(run, verdicts, None if least is None else least / 8)

@@ -11,11 +11,11 @@ from commcheck.check import Nothing
 from commcheck.command import Output
 from commcheck.errors import Unjudgeable
 from commcheck.jobs.guards import asked_by
-from commcheck.jobs.job import Answered, Member
+from commcheck.jobs.job import Answered, Member, Ran
 from commcheck.jobs.locate import Run
 from commcheck.jobs.npu_reach import UNREACHED
 from commcheck.loads import site_of
-from commcheck.model import Accelerator, Host, Machine, Status
+from commcheck.model import Accelerator, Host, Kind, Machine, Status
 from tests.checks.physical.npu_answers import RECORDED, told
 from tests.jobs.searches import HOSTS, at_fault, launched_by, search
 
@@ -107,6 +107,43 @@ def test_what_a_run_shows(second: str, good: bool | None, says: str) -> None:
 def test_a_run_that_was_lost_proves_nothing(answered: Answered) -> None:
     ran = JOB.read(RUN, {}, LIMITS, answered)
     assert (ran.outcome.good, ran.verdicts[0].status) == (None, Status.ERROR)
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_what_was_not_answered_is_no_pass(answers: int) -> None:
+    fine = Output(f"[npu 0 rc 0]\n{RECORDED['ping-ok']}[end]\n")
+    members = {"gpu-01": member(1), "gpu-02": member(2)}
+    ran = JOB.read(RUN, members, LIMITS, Answered(outputs=(fine,) * answers))
+    assert (ran.outcome.good, ran.verdicts[0].status) == (None, Status.ERROR)
+    assert f"{answers} of 2 answers of hccn_tool" in ran.verdicts[0].reason
+
+
+def over_hccs(*received: int) -> Ran:
+    """A run between hosts whose links are not in use; packets of three that come back, by NPU."""
+    down = ("link-down", "link-down")
+    members = {"gpu-01": member(1, *down, vnic="vnic"), "gpu-02": member(2, *down, vnic="vnic")}
+    outputs = tuple(
+        Output(
+            f"[npu {npu} rc 0]\n3 packets transmitted, {back} received, "
+            f"{100 * (3 - back) / 3:.2f}% packets loss\n[end]\n"
+        )
+        for npu, back in enumerate(received)
+    )
+    return JOB.read(RUN, members, LIMITS, Answered(outputs=outputs))
+
+
+def test_hosts_of_two_superpods_are_not_broken() -> None:
+    ran = over_hccs(0, 0)
+    assert (ran.outcome.good, ran.verdicts[0].kind) == (None, Kind.UNDECIDABLE)
+    assert "spod-info" in ran.verdicts[0].reason
+    # One that answers proves the superpod: then the other is at fault.
+    assert over_hccs(0, 3).outcome.good is False
+
+
+def test_where_nothing_passes_icmp_may_be_filtered() -> None:
+    found = search([over_hccs(0, 3)], located=at_fault("fabric", *HOSTS))
+    (whole,) = JOB.together(found, LIMITS)
+    assert whole.kind is Kind.UNDECIDABLE
 
 
 def test_the_npu_at_fault_is_told_with_an_example() -> None:

@@ -142,6 +142,13 @@ def test_a_run_that_was_lost_proves_nothing(answered: Answered) -> None:
     assert (ran.outcome.good, ran.verdicts[0].status) == (None, Status.ERROR)
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+def test_what_was_not_answered_is_no_pass(answers: int) -> None:
+    told = Answered(outputs=(Output(recorded("good")),) * answers)
+    ran = JOB.read(RUN, {"gpu-01": member(1), "gpu-02": member(2)}, LIMITS, told)
+    assert (ran.outcome.good, ran.verdicts[0].status) == (None, Status.ERROR)
+
+
 # --- judging -------------------------------------------------------------------------------------
 
 
