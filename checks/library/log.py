@@ -122,6 +122,7 @@ from commcheck.nccl.job_logs import JOB_LOGS, JobLog, JobLogs, facts_of
 from commcheck.nccl.judge import ID, TITLE, own_part
 from commcheck.nccl.judge import judge as judge_log
 from commcheck.nccl.parts import Part, judge_parts, part_of, spans_hosts
+from commcheck.nccl.processes import HIDDEN, SEE_ALL, USERS, Users
 from commcheck.nccl.site import GDR, LOG_NAMES, NCCL_LOG, NETWORK, RAIL_ONLY, Site, site_host
 
 
@@ -132,6 +133,7 @@ class Seen:
     log: HostLog | Unread = tries(HOST_LOG)
     container: HostLog | Unread = tries(POD_LOG)
     running: JobLogs | Unread = tries(JOB_LOGS)
+    users: Users | Unread = tries(USERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,11 @@ def _logs(seen: Seen, want: Want) -> JobLogs | Verdict:
     if seen.running.missing:
         reason = f"{seen.running.missing[0]}, which a rank here writes, is not there"
         return undecidable(reason, turn_on="make the folder writable for the job's user")
+    if isinstance(seen.users, Unread):
+        reason = f"whether ranks of other users write logs here is not known: {seen.users.reason}"
+        return undecidable(reason, turn_on=seen.users.remedy)
+    if seen.users.hidden:
+        return undecidable(HIDDEN, turn_on=SEE_ALL)
     return not_applicable("commcheck_nccl_log names no log, and no rank here has NCCL_DEBUG_FILE")
 
 

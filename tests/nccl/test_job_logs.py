@@ -64,6 +64,14 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
         parse(Output("#commcheck: file 1 2 /x\n", rc=0))
 
 
+@pytest.mark.parametrize("made_up", ["/proc/version", "/sys/kernel/notes"])
+def test_what_the_kernel_makes_up_is_never_read(tmp_path: Path, made_up: str) -> None:
+    """As root a name from a job could else drain /proc/kmsg."""
+    process(tmp_path, 41, {"NCCL_DEBUG_FILE": "/log"})
+    (tmp_path / "41" / "root" / "log").symlink_to(made_up)
+    assert ask(tmp_path) == JobLogs((), ("/log",))
+
+
 def test_of_a_large_log_both_ends_are_read(tmp_path: Path) -> None:
     lines = [f"h:1:2 [0] NCCL INFO line {number:06d} {'x' * 80}\n" for number in range(15_000)]
     log_of(tmp_path, 41, "n.log", "".join(lines), "/n.log")

@@ -37,16 +37,22 @@ of_all() {{ where=$1; shift
   for pid; do [ -r "$proc$pid/$where" ] && echo "$proc$pid/$where"; done; }}
 variables() {{ pattern=$1; shift; set -- $(of_all environ "$@"); [ $# -gt 0 ] || return 0
   grep -sazH -E "^($pattern)=" "$@" | tr '\000\n' '\n '; }}
+plain() {{ [ -f "$1" ] && [ -r "$1" ] || return 1
+  case $(stat -f -c %T -- "$1" 2>/dev/null) in
+    proc | sysfs | debugfs | tracefs | securityfs | cgroup*) return 1 ;;
+  esac; }}
 """
 """The beginning of a script for ``sh``, ``$1`` is ``/proc/``: its words become the pids of all
-ranks. ``variables PATTERN PIDS`` prints ``/proc/PID/environ:NAME=VALUE`` lines."""
+ranks. ``variables PATTERN PIDS`` prints ``/proc/PID/environ:NAME=VALUE`` lines. ``plain FILE``: it
+may be read. The name comes from a job, and we may be root: reading what the kernel makes up, as
+/proc/kmsg, can block, or take away what somebody else waits for."""
 
 SCRIPT: Final = rf"""{RANKS}
 seen=' '
 look() {{
   case $3 in /*) path=$1/root$3 ;; *) path=$1/cwd/$3 ;; esac
   if [ ! -e "$path" ]; then echo "file $2 absent - $3"; return; fi
-  if [ ! -f "$path" ] || [ ! -r "$path" ]; then echo "file $2 unreadable - $3"; return; fi
+  if ! plain "$path"; then echo "file $2 unreadable - $3"; return; fi
   key=$(stat -L -c %d:%i "$path")
   echo "file $2 read $key $3"
   case $seen in *" $key "*) return ;; esac

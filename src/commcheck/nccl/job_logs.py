@@ -68,7 +68,7 @@ variables NCCL_DEBUG_FILE "$@" | while IFS= read -r line; do
     /*) path=$at/root$filled ;;
     *) path=$at/cwd/$filled ;;
   esac
-  if [ ! -f "$path" ] || [ ! -r "$path" ]; then echo "{FILE} none $filled"; continue; fi
+  if ! plain "$path"; then echo "{FILE} none $filled"; continue; fi
   told=$(stat -L -c '%d:%i %s %Y' "$path")
   key=${{told%% *}}; told=${{told#* }}
   case $seen in *" $key "*) continue ;; esac

@@ -100,10 +100,10 @@ def judge(case: Case) -> Judgement:
     judgement = Judgement(verdicts, rulings)
     if any(verdict.status is Status.FAIL for verdict in verdicts):
         return judgement
-    summary = _summary(case, judgement)
-    if verdicts and summary.status is Status.PASS:
+    last = summary(case, judgement)
+    if verdicts and last.status is Status.PASS:
         return judgement  # what is only warned of is not healthy either
-    return replace(judgement, verdicts=(*verdicts, summary))
+    return replace(judgement, verdicts=(*verdicts, last))
 
 
 def _says_something(case: Case) -> bool:
@@ -150,7 +150,7 @@ def _filled(cause: Cause, places: Mapping[str, object]) -> dict[str, object]:
     return {name: places.get(name, "") for name in wanted}
 
 
-def _summary(case: Case, judgement: Judgement) -> Verdict:
+def summary(case: Case, judgement: Judgement) -> Verdict:
     """Where nothing fails: healthy (LOG-055), or what keeps it from being called so."""
     if case.job.hccl.any and "LOG-001" not in judgement.rulings:
         return _hccl_summary(judgement)

@@ -10,7 +10,7 @@ from commcheck.check import Whole
 from commcheck.model import Status, Verdict
 from commcheck.nccl.case import Case
 from commcheck.nccl.job_logs import JobLog, JobLogs, take
-from commcheck.nccl.judge import judge
+from commcheck.nccl.judge import judge, summary
 from commcheck.nccl.reader import Desk
 from commcheck.nccl.site import Site, SiteHost
 
@@ -88,9 +88,10 @@ def _judged(parts: Mapping[str, Part]) -> Whole:
         )
         take(desk, logs, prefix=f"{host}:")
     site = {name: told for part in parts.values() for name, told in part.site.items()}
-    verdicts = judge(Case(desk.finish(), Site(site))).verdicts
-    found = [verdict for verdict in verdicts if verdict.status in WRONG]
-    summary = next((v for v in verdicts if v.status not in WRONG), None)
+    case = Case(desk.finish(), Site(site))
+    judgement = judge(case)
+    found = [verdict for verdict in judgement.verdicts if verdict.status in WRONG]
+    whole = summary(case, judgement)  # as if nothing were found
     first = next(iter(parts))
     told = {}
     for host, part in parts.items():
@@ -99,10 +100,10 @@ def _judged(parts: Mapping[str, Part]) -> Whole:
         mine += [v for v in part.own if v.cause and v.cause.slug not in known]
         if mine:
             told[host] = tuple(mine)
-        elif found:
-            told[host] = (_else(found[0], parts),)
-        elif summary is not None and summary.status is Status.PASS:
-            told[host] = (summary,)
+        elif found and any(v.status is Status.PASS for v in (whole, *part.own)):
+            told[host] = (_else(found[0], parts),)  # one that could not be told stays so
+        elif whole.status is Status.PASS:
+            told[host] = (whole,)
     return Whole(tuple(parts), told)
 
 

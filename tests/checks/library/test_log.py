@@ -73,6 +73,7 @@ from commcheck.nccl.causes_hccl import (
 from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
+from commcheck.nccl.processes import Users
 from tests.nccl.made import job, judged, ranks
 
 EMPTY = "step 1 loss 2.0\n"
@@ -493,7 +494,8 @@ NO_POD = Unread("it is no pod", "CommandNotRun")
 def on_host(log: object, **values: Any) -> Any:
     machine = Machine("n1", "gpu-roce", hostname="n1")
     running = values.pop("running", JobLogs())
-    seen = CHECK.seen(log=log, container=NO_POD, running=running)  # type: ignore[arg-type] # hand-made
+    users = values.pop("users", Users(()))
+    seen = CHECK.seen(log=log, container=NO_POD, running=running, users=users)  # type: ignore[arg-type] # hand-made
     said = CHECK.judge(seen, machine, want(**values), None)  # type: ignore[arg-type] # no limits
     return said if isinstance(said, tuple) else (said,)
 
@@ -501,6 +503,12 @@ def on_host(log: object, **values: Any) -> Any:
 def test_a_host_without_a_declared_log() -> None:
     (verdict,) = on_host(HostLog("", truncated=False))
     assert verdict.kind is Kind.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("users", [Users((), hidden=True), Unread("no find", "CommandMissing")])
+def test_ranks_that_nobody_could_look_for_may_be_there(users: object) -> None:
+    (verdict,) = on_host(HostLog("", truncated=False), users=users)
+    assert verdict.kind is Kind.UNDECIDABLE
 
 
 def test_a_log_that_was_not_read() -> None:
@@ -580,7 +588,7 @@ def parts(**texts: str) -> Any:
     assert CHECK.together is not None
     found = {}
     for host, text in texts.items():
-        seen = CHECK.seen(log=NOTHING, container=NO_POD, running=running(text))
+        seen = CHECK.seen(log=NOTHING, container=NO_POD, running=running(text), users=Users(()))
         machine = Machine(host, "gpu-roce", hostname=host)
         part = CHECK.together.part(seen, machine, want(gdr=True))
         if part is not None:
@@ -607,6 +615,15 @@ def test_what_only_the_whole_shows_is_told_on_the_host_at_fault() -> None:
     assert said.status is Status.PASS
     assert "LOG-016 on n2" in said.reason
     assert whole.verdicts["n2"][0].measured["evidence"][0].startswith("n2:/var/log/nccl.1:")
+
+
+def test_a_host_that_could_not_be_told_does_not_pass_where_another_is_wrong() -> None:
+    bad = of_host("n2") + R2.warn(
+        "Duplicate GPU detected : rank 2 and rank 3 both on CUDA device 18000"
+    )
+    (whole,) = parts(n1=without(of_host("n1"), "Init COMPLETE"), n2=bad)
+    assert [v.rule for v in whole.verdicts["n2"]] == ["LOG-040"]
+    assert "n1" not in whole.verdicts
 
 
 def test_what_a_host_found_by_itself_stays() -> None:

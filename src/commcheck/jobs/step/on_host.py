@@ -183,7 +183,8 @@ def why_none(name: str, rc: int | None, options: Mapping[str, Any], folder: Path
 
 def end_gently(child: subprocess.Popen[bytes], folder: Path) -> None:
     """End a command and all that it started, at first so that it can clear up."""
-    for pid in [child.pid, *_with(folder)]:
+    child.terminate()  # which knows whether its number may be another's by now
+    for pid in _with(folder):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + _LEAVE_S
