@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 from commcheck.check import Check, launches
 from commcheck.jobs.causes import SIGNATURES
-from commcheck.jobs.collective import Limits, collective_job, of_fleet
+from commcheck.jobs.collective import Limits, collective_job
 from commcheck.jobs.explained import FLEET as FLEET_EXPLAINED
 from commcheck.jobs.job import Search
+from commcheck.jobs.said import of_fleet
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
 from commcheck.model import Machine, Verdict

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 from commcheck.check import Check, launches
 from commcheck.jobs.causes import SIGNATURES
-from commcheck.jobs.collective import NodeLimits, collective_job, of_node
+from commcheck.jobs.collective import NodeLimits, collective_job
 from commcheck.jobs.explained import INSIDE
 from commcheck.jobs.job import Search
+from commcheck.jobs.said import of_node
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
 from commcheck.model import Machine, Verdict

@@ -26,9 +26,10 @@ from commcheck.jobs.causes_places import (
     FLEET,
     PARALLEL_ONLY,
 )
-from commcheck.jobs.collective import Limits, collective_job, of_host
+from commcheck.jobs.collective import Limits, collective_job
 from commcheck.jobs.explained import NETWORK
 from commcheck.jobs.job import Search
+from commcheck.jobs.said import of_host
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
 from commcheck.model import Machine, Verdict

@@ -28,9 +28,9 @@ from commcheck.jobs.causes_places import (
     FLEET,
     PARALLEL_ONLY,
 )
-from commcheck.jobs.collective import of_host
 from commcheck.jobs.explained import WIRE
 from commcheck.jobs.job import Search
+from commcheck.jobs.said import of_host
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
 from commcheck.jobs.writes import Limits, write_job

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from commcheck.check import AnyCheck, Explained
-from commcheck.model import Finding, Kind, Status
+from commcheck.model import Finding, Kind, Status, Verdict
 
 _WRONG = (Status.FAIL, Status.WARN)
 
@@ -31,6 +31,29 @@ def folded(
     return changed
 
 
+def consequence(verdict: Verdict, root: Finding, more: str = "") -> Verdict:
+    """A verdict folded under the finding, with a cause, that explains it."""
+    return replace(
+        verdict,
+        status=Status.SKIP,
+        kind=Kind.BLOCKED,
+        reason=f"consequence of {named(root)}: {verdict.reason}{more}",
+        follows=slug_of(root),
+    )
+
+
+def named(root: Finding) -> str:
+    """``physical.pfc-enabled (pfc-off) on gpu-03 mlx5_0``."""
+    where = f"{root.host} {root.subject}".strip()
+    return f"{root.check} ({slug_of(root)}) on {where}"
+
+
+def slug_of(finding: Finding) -> str:
+    """The slug of what is proven wrong; "" where nothing is. A warning explains nothing."""
+    cause = finding.verdict.cause
+    return cause.slug if cause and finding.verdict.status is Status.FAIL else ""
+
+
 def _told(
     finding: Finding, edges: Mapping[str, tuple[Explained, ...]], everything: Sequence[Finding]
 ) -> Finding:
@@ -40,15 +63,7 @@ def _told(
         root, by = by, _cause(by, edges, everything)
     if root is None or root.verdict.cause is None:
         return finding
-    slug, where = root.verdict.cause.slug, f"{root.host} {root.subject}".strip()
-    verdict = replace(
-        finding.verdict,
-        status=Status.SKIP,
-        kind=Kind.BLOCKED,
-        reason=f"consequence of {root.check} ({slug}) on {where}: {finding.verdict.reason}",
-        follows=slug,
-    )
-    return replace(finding, verdict=verdict)
+    return replace(finding, verdict=consequence(finding.verdict, root))
 
 
 def _cause(
@@ -60,8 +75,7 @@ def _cause(
         return None
     for edge in filter(lambda each: each.covers(mine.slug), edges.get(finding.check, ())):
         for other in everything:
-            cause = other.verdict.cause
-            if cause is None or cause.slug != edge.cause or other.verdict.status is not Status.FAIL:
+            if slug_of(other) != edge.cause:
                 continue
             if edge.join != "same-rail" or other.subject == finding.subject:
                 return other

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from commcheck.check import AnyCheck, Explained, job_of, keys_of
+from commcheck.consequences import consequence, named, slug_of
 from commcheck.errors import Unjudgeable
 from commcheck.fields import Count
 from commcheck.jobs.job import Job, Search
@@ -346,28 +347,16 @@ def explained(
     edges = {edge.cause: edge for edge in check.explained_by if edge.covers(mine)}
     for result in known:
         for finding in result.findings:
-            cause = finding.verdict.cause
-            edge = edges.get(cause.slug) if cause else None
-            if edge is None or finding.verdict.status is not Status.FAIL:
+            edge = edges.get(slug_of(finding))
+            if edge is None or not _joins(edge, result.host, hosts, search):
                 continue
-            if not _joins(edge, result.host, hosts, search):
-                continue
-            where = f"{result.host} {finding.subject}".strip()
-            by = f"{result.check} ({edge.cause}) on {where}"
             if edge.by_loss and _stood(search, result.host):
                 text = (
-                    f"{verdict.reason}; not a consequence of {by}: the loss counters of "
-                    f"{result.host} stood still meanwhile"
+                    f"{verdict.reason}; not a consequence of {named(finding)}: the loss counters "
+                    f"of {result.host} stood still meanwhile"
                 )
                 return replace(verdict, reason=text)
-            grew = _told_growth(search, result.host)
-            return replace(
-                verdict,
-                status=Status.SKIP,
-                kind=Kind.BLOCKED,
-                reason=f"consequence of {by}: {verdict.reason}{grew}",
-                follows=edge.cause,
-            )
+            return consequence(verdict, finding, _told_growth(search, result.host))
     return verdict
 
 

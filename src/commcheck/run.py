@@ -27,7 +27,8 @@ from commcheck.prepare import Prepared, plan_of
 from commcheck.readings import Parsed
 from commcheck.report import events
 from commcheck.report.cleaning import decode
-from commcheck.report.folder import RunFolder, frame_line
+from commcheck.report.folder import RunFolder
+from commcheck.report.frame_lines import frame_line
 from commcheck.report.progress import Progress
 from commcheck.report.record import Failure, Plan, Record, RunInfo, State
 from commcheck.stop import Stop

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from commcheck.check import AnyCheck, Whole
+from commcheck.consequences import consequence, slug_of
 from commcheck.model import Finding, Kind, Result, Status, Verdict
 from commcheck.plan import Asked
 
@@ -82,16 +83,6 @@ def _explained(check: AnyCheck, verdict: Verdict, known: Sequence[Result]) -> Ve
             continue
         for result in known:
             for finding in result.findings:
-                cause = finding.verdict.cause
-                found = finding.verdict.status is Status.FAIL
-                if found and cause is not None and cause.slug == edge.cause:
-                    where = f"{result.host} {finding.subject}".strip()
-                    return replace(
-                        verdict,
-                        status=Status.SKIP,
-                        kind=Kind.BLOCKED,
-                        reason=f"consequence of {result.check} ({edge.cause}) on {where}: "
-                        f"{verdict.reason}",
-                        follows=edge.cause,
-                    )
+                if slug_of(finding) == edge.cause:
+                    return consequence(verdict, finding)
     return verdict

@@ -9,8 +9,8 @@ from typing import Any
 
 from commcheck.check import AnyCheck
 from commcheck.jobs.causes_places import FLEET
-from commcheck.jobs.collective import error
 from commcheck.jobs.job import Search
+from commcheck.jobs.said import error
 from commcheck.loads import site_of
 from commcheck.model import Cause, Host, Kind, Machine, Status, Verdict
 from tests.jobs.searches import HOSTS, at_fault, broken, launched_by, ran, search, undecided

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, cast
+from typing import Final, cast
 
 from commcheck.check import limit
 from commcheck.collect.base import Request
 from commcheck.command import Command, Output
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
-from commcheck.jobs import hccl_test, nccl_tests, places, sweep
+from commcheck.jobs import hccl_test, nccl_tests, sweep
 from commcheck.jobs.bound import Fabric
-from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Search, Steps
+from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
 from commcheck.jobs.launchers import Program, alone, command
 from commcheck.jobs.locate import ALL_RAILS, Outcome, Run
 from commcheck.jobs.pairing import Plan, PlanName, Preview, Round, next_round, preview
 from commcheck.jobs.pods import hostname_of, is_mpijob
 from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, MIB, Sweep
+from commcheck.jobs.said import Shape, error, together
 from commcheck.kube.mpijob import on_hosts
-from commcheck.model import Kind, Status, Verdict
-
-Shape = Literal["node", "pairs", "rails", "fleet"]
+from commcheck.model import Status, Verdict
 
 _SHORT: Final = "a pair scan takes 2 GiB and 20 iterations, below 10 s (nccl-tests)"
 _OWN: Final = "commcheck's plan of runs"
@@ -332,83 +331,3 @@ def _inventory_names(hostnames: Sequence[str], mine: Sequence[Member]) -> tuple[
     for member in mine:
         known.setdefault(member.hostname, member.name)
     return tuple(known.get(name, name) for name in hostnames) or tuple(m.name for m in mine)
-
-
-def error(name: str, reason: str) -> Verdict:
-    """Nothing is known of the wire."""
-    line = " ".join(reason.split())
-    return Verdict(status=Status.ERROR, kind=Kind.CHECK, reason=line, error=name)
-
-
-# --- verdicts -----------------------------------------------------------------------------------
-
-
-def together(shape: Shape, found: Search) -> tuple[Verdict, ...]:
-    """The verdicts on all hosts of a batch: on the run of all, or on what the search found."""
-    if shape == "node":
-        return ()
-    if shape == "fleet":
-        return found.ran[0].verdicts if found.ran else ()
-    return places.verdicts(found.hosts, found.located, tuple(r.outcome for r in found.ran),
-                           found.floor_gbytes)  # fmt: skip
-
-
-def of_host(found: Search, host: str) -> tuple[Verdict, ...]:
-    """What a search says of one host. The objects at fault that are no host stand in the group."""
-    located = found.located
-    mine = found.of(host)
-    for culprit in located.culprits:
-        if host in culprit.hosts and culprit.what in ("host", "rail"):
-            judged = places.verdicts((host,), replace(located, culprits=(culprit,), open=(),
-                                     unseen=()), ())  # fmt: skip
-            return (replace(judged[0], figures=(), hosts=()),)
-    if not mine or all(each.outcome.good is None for each in mine):
-        said = [each.verdicts[0] for each in mine if each.verdicts]
-        return (replace(said[0], figures=()),) if said else (_not_run(host),)
-    if host in located.good:
-        return (_good(mine),)
-    whole = next((c for c in located.culprits if host in c.hosts or c.what == "fabric"), None)
-    why = f"{whole}: {whole.proof}" if whole else "no run clears or blames it"
-    return (
-        Verdict(
-            status=Status.SKIP,
-            kind=Kind.BLOCKED if whole else Kind.UNDECIDABLE,
-            reason=f"{'blocked' if whole else 'undecidable'}: {why}",
-        ),
-    )
-
-
-def of_node(found: Search, host: str) -> tuple[Verdict, ...]:
-    """What the run inside a host says."""
-    mine = found.of(host)
-    return mine[-1].verdicts if mine else (_not_run(host),)
-
-
-def of_fleet(found: Search, host: str) -> tuple[Verdict, ...]:
-    """A host's part in the run of all: alone it can be neither praised nor blamed for it."""
-    if not found.ran:
-        return (_not_run(host),)
-    whole = found.ran[0].verdicts[0]
-    if whole.status in (Status.PASS, Status.WARN):
-        return (Verdict(status=Status.PASS, reason=f"took part: {whole.reason}"),)
-    if whole.status is Status.FAIL:
-        reason = f"blocked: the run of all {len(found.hosts)} hosts failed, and names no host"
-        return (Verdict(status=Status.SKIP, kind=Kind.BLOCKED, reason=reason),)
-    return (replace(whole, figures=(), hosts=()),)
-
-
-def _good(mine: Sequence[Ran]) -> Verdict:
-    best = max(
-        (each for each in mine if each.outcome.good), key=lambda r: r.outcome.busbw_gbytes or 0.0
-    )
-    others = f"good in {best.run}: "
-    return Verdict(
-        status=Status.PASS,
-        reason=f"{others}{best.verdicts[0].reason}",
-        measured=best.verdicts[0].measured,
-    )
-
-
-def _not_run(host: str) -> Verdict:
-    reason = f"undecidable: no run with {host} was launched"
-    return Verdict(status=Status.SKIP, kind=Kind.UNDECIDABLE, reason=reason)

@@ -17,11 +17,11 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, Unjudgeable
 from commcheck.formats.hccn import PING_S, SCRIPT, PerNpu, sections
 from commcheck.formats.hccn_port import ADDRESS, LINK, VNIC, loss_percent
-from commcheck.jobs.collective import error
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
 from commcheck.jobs.locate import Run
 from commcheck.jobs.pairing import Plan, Preview, next_round, preview
 from commcheck.jobs.pings import Pings
+from commcheck.jobs.said import error
 from commcheck.jobs.ways import ran_of, read
 from commcheck.model import Accelerator, Cause, Remedy, Status, Verdict, Words
 from commcheck.npu import READS

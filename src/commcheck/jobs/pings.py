@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from commcheck.check import undecidable
-from commcheck.jobs import collective, places
+from commcheck.jobs import places, said
 from commcheck.jobs.job import Search
 from commcheck.jobs.locate import Culprit
 from commcheck.model import Cause, Status, Verdict
@@ -27,7 +27,7 @@ class Pings:
 
     def of_host(self, found: Search, host: str) -> tuple[Verdict, ...]:
         """What the search says of one host."""
-        return self._retold(found, collective.of_host(found, host))
+        return self._retold(found, said.of_host(found, host))
 
     def together(self, found: Search) -> tuple[Verdict, ...]:
         """What it says of all: paths, switches, or that nothing passes anywhere."""

@@ -15,11 +15,11 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, CommandMissing, Unjudgeable
 from commcheck.formats import ping
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
-from commcheck.jobs.collective import error
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran
 from commcheck.jobs.locate import Run
 from commcheck.jobs.pairing import Plan, Preview, preview
 from commcheck.jobs.pings import Pings
+from commcheck.jobs.said import error
 from commcheck.jobs.ways import ran_of, read
 from commcheck.jobs.writes import rails_of, steps
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words

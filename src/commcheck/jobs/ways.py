@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from commcheck.command import Output
-from commcheck.jobs.collective import error
 from commcheck.jobs.job import Answered, Ran
 from commcheck.jobs.locate import Outcome, Run
+from commcheck.jobs.said import error
 from commcheck.model import Status, Verdict
 
 W = TypeVar("W")

@@ -16,11 +16,11 @@ from commcheck.collect.base import Request
 from commcheck.command import Command, Output
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
 from commcheck.jobs import perftest, rdma
-from commcheck.jobs.collective import error
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
 from commcheck.jobs.locate import Run
 from commcheck.jobs.pairing import Plan, Preview, next_round, preview
 from commcheck.jobs.places import verdicts as places_of
+from commcheck.jobs.said import error
 from commcheck.jobs.scripts import SERVED
 from commcheck.jobs.ways import ran_of, read
 from commcheck.model import Rail, Verdict

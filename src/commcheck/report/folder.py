@@ -6,11 +6,9 @@ everything else is rendered from them and replaced whole.
 
 from __future__ import annotations
 
-import base64
 import errno
 import fcntl
 import json
-import math
 import os
 import re
 import threading
@@ -20,15 +18,15 @@ from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import quote
 
-from commcheck.collect.base import Frame, State
+from commcheck.collect.base import Frame
 from commcheck.discover import bundled_folder
 from commcheck.errors import NotKept, RunFolderError, UsageError
 from commcheck.report import html, junit, markdown, prom
-from commcheck.report.cleaning import mask_bytes
 from commcheck.report.collector import put_off
 from commcheck.report.document import written
 from commcheck.report.events import encode
 from commcheck.report.find import EVENTS, LATEST, RESULTS, find
+from commcheck.report.frame_lines import frame_line, read_frame
 from commcheck.report.record import Record
 from commcheck.report.replay import record_from_events
 from commcheck.report.words import RUNBOOK_ZH, Lang
@@ -147,7 +145,7 @@ class RunFolder:
             if not line.startswith(wanted):
                 continue
             try:
-                yield _read_frame(json.loads(line))
+                yield read_frame(json.loads(line))
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise RunFolderError(f"{path}:{number}: no frame: {error!r}") from error
         del cut  # a frame is whole only with its newline
@@ -359,53 +357,3 @@ def _drop_cut_line(path: Path) -> None:
             stream.truncate(data.rfind(b"\n") + 1)
     except FileNotFoundError:
         return
-
-
-def frame_line(frame: Frame) -> bytes:
-    """What one command answered as a line of its host's file, with secrets masked."""
-    return encode(
-        {
-            "key": frame.key,
-            **_bytes_field("stdout", frame.stdout),
-            **_bytes_field("stderr", frame.stderr),
-            "rc": frame.rc,
-            "started_s": frame.started_s,
-            "ended_s": frame.ended_s,
-            "truncated": frame.truncated,
-            "state": frame.state,
-        }
-    )
-
-
-def _bytes_field(name: str, data: bytes) -> dict[str, str]:
-    data = mask_bytes(data)
-    try:
-        return {name: data.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
-
-
-def _read_bytes(line: Mapping[str, Any], name: str) -> bytes:
-    if name in line:
-        return str(line[name]).encode("utf-8")
-    return base64.b64decode(line[f"{name}_base64"], validate=True)
-
-
-def _seconds(told: Any) -> float:
-    seconds = float(told)
-    if not math.isfinite(seconds):
-        raise ValueError(f"no time: {told!r}")
-    return seconds
-
-
-def _read_frame(line: Mapping[str, Any]) -> Frame:
-    return Frame(
-        key=str(line["key"]),
-        stdout=_read_bytes(line, "stdout"),
-        stderr=_read_bytes(line, "stderr"),
-        rc=None if line["rc"] is None else int(line["rc"]),
-        started_s=_seconds(line["started_s"]),
-        ended_s=_seconds(line["ended_s"]),
-        truncated=bool(line["truncated"]),
-        state=State(line["state"]),
-    )

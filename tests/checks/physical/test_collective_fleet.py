@@ -6,7 +6,8 @@ import pytest
 
 from checks.physical.collective_fleet import CHECK, Seen, judge
 from commcheck.jobs.causes import SIGNATURES
-from commcheck.jobs.collective import Limits, error, together
+from commcheck.jobs.collective import Limits
+from commcheck.jobs.said import error, together
 from commcheck.loads import site_of
 from commcheck.model import Cause, Host, Kind, Machine, Status
 from tests.jobs.searches import HOSTS, broken, ran, search

@@ -6,7 +6,8 @@ import pytest
 
 from checks.physical.collective_node import CHECK, Seen, judge
 from commcheck.jobs.causes import SIGNATURES
-from commcheck.jobs.collective import NodeLimits, error
+from commcheck.jobs.collective import NodeLimits
+from commcheck.jobs.said import error
 from commcheck.loads import site_of
 from commcheck.model import Cause, Host, Kind, Machine, Status
 from tests.jobs.searches import broken, ran, search

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from checks.runtime.train_fleet import CHECK, Seen, judge
-from commcheck.jobs.collective import error
+from commcheck.jobs.said import error
 from commcheck.jobs.step.limits import FleetLimits
 from commcheck.jobs.step.site import site_of
 from commcheck.model import Cause, Kind, Machine, Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checks.runtime.train_step import CHECK, Seen, judge
-from commcheck.jobs.collective import error
+from commcheck.jobs.said import error
 from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.site import site_of
 from commcheck.model import Cause, Kind, Machine, Status
