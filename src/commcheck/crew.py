@@ -251,7 +251,10 @@ class Crew:
             note(text)
         by_name = {each.host: each for each in answer.hosts}
         for plan in plans:
-            brought(plan.host, by_name[plan.host.name])
+            if plan.host.name in by_name:
+                brought(plan.host, by_name[plan.host.name])
+            else:
+                lost(plan.host, HostError("worker-lost", "a worker left this host out"))
 
     def _silent(self) -> HostError:
         return HostError(

@@ -69,10 +69,7 @@ class Guard:
             self.ready.set()
 
     def _ask(self, frame: Frame) -> Sequence[Request]:
-        try:
-            self.machine = subjects.machine(self.host, decode(frame.stdout))
-        except Unjudgeable as error:
-            raise HostError("no-facts", error.reason, error.remedy) from error
+        self.machine = subjects.machine_of(self.host, frame)
         requests = self.asked(self.machine)
         self.last = requests[-2].key
         return requests
