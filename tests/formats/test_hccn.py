@@ -88,6 +88,14 @@ def test_recorded(reader: Reader[Any], name: str, facts: object) -> None:
     assert told(reader, name) == facts
 
 
+@pytest.mark.parametrize("reader", [hccn_port.ADDRESS, hccn_port.GATEWAY, hccn_history.LLDP])
+def test_a_tool_that_died_in_silence_is_no_setting_that_is_unset(reader: Reader[Any]) -> None:
+    assert reader.parse(Output("[npu 5 rc 0]\n\n[end]\n")).of(5) is None
+    for rc in (1, 127, 137, 139):
+        with pytest.raises(CommandFailed, match=f"exit code {rc}, and no message"):
+            reader.parse(Output(f"[npu 5 rc {rc}]\n\n[end]\n")).of(5)
+
+
 def test_more_of_the_recordings() -> None:
     slaves = told(hccn_port.PFC, "pfc-bonded-new")
     assert [(each.netdev, set(each.priorities)) for each in slaves] == [

@@ -23,6 +23,15 @@ all:
         commcheck_thresholds: {pause_share: 0.2, list: [1, null, true]}
         commcheck_prometheus_url: http://me:hush@prom/
 """
+OLD = """
+all:
+  vars:
+    commcheck_job_env: {HF_TOKEN: hush}
+    commcheck_mpijob: {worker: {spec: {containers: [{env: [{name: HF_TOKEN, value: hush}]}]}}}
+    commcheck_train_command: python train.py --api-key hush
+    rack_password: hush
+  hosts: {a: {}}
+"""
 
 
 def test_what_verdicts_rest_on_comes_back_and_no_secret_was_kept(tmp_path: Path) -> None:
@@ -49,6 +58,14 @@ def test_what_verdicts_rest_on_comes_back_and_no_secret_was_kept(tmp_path: Path)
             assert now.variables[name] == then.variables[name]
             assert now.origin_of(name) == then.origin_of(name)
     assert json.loads(json.dumps(take(again, {"rack"}))) == kept
+
+
+def test_nothing_that_looks_like_a_secret_is_kept_whoever_wrote_it(tmp_path: Path) -> None:
+    """An inventory that holds one is refused, but by a check of a site that reads it, perhaps."""
+    (tmp_path / "inv.yaml").write_text(OLD)
+    kept = take(load(("inv.yaml",), cwd=tmp_path), {"rack_password"})
+    assert "hush" not in json.dumps(kept)
+    assert json.dumps(kept).count("***") == 4
 
 
 @pytest.mark.parametrize("kept", [{}, {"hosts": [{}], "groups": {}, "sources": [], "digest": ""}])

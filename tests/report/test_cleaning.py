@@ -13,8 +13,10 @@ from commcheck.report.cleaning import (
     cut,
     decode,
     for_console,
+    holds_secret,
     mask,
     mask_bytes,
+    masked,
     one_line,
 )
 
@@ -123,6 +125,10 @@ SECRETS = [
     ("proxy-authorization: Basic eA==\nok", "proxy-authorization: ***\nok"),
     ("http://user:pw@proxy:3128/x", "http://***@proxy:3128/x"),
     ("robot/send?key=693a91f6", "robot/send?key=***"),
+    ("train.py --api-key a1b2 --lr 3", "train.py --api-key *** --lr 3"),
+    ("train.py --hf_hub_token 'a b'", "train.py --hf_hub_token ***"),
+    ("a\0--wandb-key\0a1b2\0--lr\0003", "a\0--wandb-key\0***\0--lr\0003"),
+    ('{"cmd": "x --db-password a1b2", "rate": 5}', '{"cmd": "x --db-password ***", "rate": 5}'),
     (
         "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blb\n-----END OPENSSH PRIVATE KEY-----\nafter",
         "-----BEGIN OPENSSH PRIVATE KEY----- *** -----END OPENSSH PRIVATE KEY-----\nafter",
@@ -140,6 +146,7 @@ OPEN = [
     "pkeys = 3",
     "lkey=0x1f rkey=0x2f",
     "tokens_per_second: 1234",
+    "train.py --pad-token 0 --max-tokens 4096 --tokenizer a --sort-key x --password --lr 3",
     "RSS hash key:\n01:02:03",
     "Key: value",
     "eth2: priority 3",
@@ -187,6 +194,22 @@ def test_masked_json_is_json_without_the_secret(value: object, around: str) -> N
     assert "hush" not in masked
     assert "12345678" not in masked
     assert mask(masked) == masked
+
+
+def test_data_is_masked_by_the_names_in_it() -> None:
+    pod = {"env": [{"name": "HF_TOKEN", "value": "hush"}, {"name": "NCCL_DEBUG", "value": "INFO"}]}
+    assert masked(pod) == {
+        "env": [{"name": "HF_TOKEN", "value": "***"}, {"name": "NCCL_DEBUG", "value": "INFO"}]
+    }
+    assert masked({"API_KEY": 17, "limits": (1, None, True), 3: "x --token hush"}) == {
+        "API_KEY": "***",
+        "limits": [1, None, True],
+        "3": "x --token ***",
+    }
+    by_reference = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "t"}}}
+    assert [holds_secret(each) for each in (pod, by_reference, "a --token hush", "a --token")] == [
+        *(True, False, True, False)
+    ]
 
 
 def test_masking_keeps_bytes_that_are_no_text() -> None:

@@ -122,6 +122,9 @@ def per_npu(
             if FAILURES.match(first):
                 failed.append((npu, first[:160]))
                 continue
+            if rc and not text.strip():  # killed, say: silence means "none set" at rc 0 only
+                failed.append((npu, f"exit code {rc}, and no message"))
+                continue
             try:
                 values.append((npu, parse(text, tool)))
             except ParseError:

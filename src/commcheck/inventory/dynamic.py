@@ -15,6 +15,7 @@ from typing import Final
 
 from commcheck.errors import InventoryError
 from commcheck.inventory.declared import quoted
+from commcheck.report.cleaning import SEEN_BY_ALL, holds_secret, mask
 
 LIMIT_S: Final = 120.0
 """A cloud's API may be slow; a program that hangs must not hang the climb."""
@@ -54,6 +55,8 @@ def by_command(command: str, cwd: Path, name: str = "") -> bytes:
         raise InventoryError(f"exec:{command}: error: {str(error).lower()} [dynamic]") from error
     if not words:
         raise InventoryError("exec:: error: no command behind exec: [dynamic]")
+    if holds_secret(command):
+        raise InventoryError(f"exec:{mask(command)}: error: {SEEN_BY_ALL} [dynamic]")
     return _run(words, name or f"exec:{command}", cwd, {})
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from commcheck.errors import RunFolderError
 from commcheck.inventory.load import Inventory
 from commcheck.model import Host, Origin
-from commcheck.report.cleaning import mask
+from commcheck.report.cleaning import masked
 
 PREFIX: Final = "commcheck_"
 
@@ -41,7 +41,7 @@ def restore(kept: Mapping[str, Any]) -> Inventory:
 
 def _host(host: Host, also: Collection[str]) -> Json:
     kept = {
-        name: _plain(value)
+        name: masked({name: value})[name] if name in also else masked(value)
         for name, value in host.variables.items()
         if name.startswith(PREFIX) or name in also
     }
@@ -52,16 +52,6 @@ def _host(host: Host, also: Collection[str]) -> Json:
         "variables": kept,
         "origins": {name: str(host.origins[name]) for name in kept if name in host.origins},
     }
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    return mask(str(value))
 
 
 def _restored(kept: Mapping[str, Any]) -> Host:

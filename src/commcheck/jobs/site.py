@@ -15,6 +15,7 @@ from commcheck.check import Key, expects
 from commcheck.expect import GID_INDEX, LEAF, LINE_RATE_GBITS, ROCE_DSCP, one_of
 from commcheck.kube import mpijob
 from commcheck.model import Wanted
+from commcheck.report.cleaning import SEEN_BY_ALL, holds_secret
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:,/@%+=^*-]{1,256}")
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -55,6 +56,8 @@ def read_words(value: object) -> tuple[str, ...]:
     for word in words:
         if not isinstance(word, str) or not all(map(_WORD.fullmatch, word.split(" "))):
             raise ValueError(f"wanted plain words, not {word!r}")
+    if holds_secret(" ".join(words)):
+        raise ValueError(SEEN_BY_ALL)
     return tuple(words)
 
 
@@ -69,6 +72,8 @@ def read_env(value: object) -> tuple[tuple[str, str], ...]:
             raise ValueError(f"wanted the name of a variable, not {name!r}")
         if not _ENV_VALUE.fullmatch(text):
             raise ValueError(f"{name}: wanted printable text of 512 characters at most")
+        if holds_secret({name: text}):
+            raise ValueError(f"{name}: {SEEN_BY_ALL}")
         found.append((name, text))
     return tuple(found)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from commcheck.kube.nodes import MANAGED_BY
 from commcheck.kube.place import is_image, is_name
+from commcheck.report.cleaning import holds_secret
 
 NAME: Final = "@NAME@"
 """Stands for the job's name, which is only known where it is launched."""
@@ -64,6 +65,8 @@ def read_settings(value: object) -> Settings:
     for name, template in {**templates, "resources": resources}.items():
         if not isinstance(template, Mapping):
             raise ValueError(f"{name}: wanted a mapping, not {template!r}")
+        if holds_secret(template):
+            raise ValueError(f"{name}: holds a secret; name it with valueFrom: secretKeyRef")
     return Settings(
         image=str(value["image"]),
         namespace=str(namespace),

@@ -7,10 +7,12 @@ commands, and secrets of the host's users.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 
 from commcheck.command import ANSI
 
@@ -141,6 +143,13 @@ _PRIVATE_KEY: Final = re.compile(
     re.DOTALL,
 )
 _USERINFO: Final = re.compile(r"://[^\s/?#@\0]++@", re.ASCII)
+_OPTION: Final = re.compile(
+    # "--hf-token VALUE"; not "--pad-token 0" or "--sort-key x", which are no secrets.
+    r"""(?P<option>--(?:token|(?:[a-z0-9]+[_-])*?(?:(?:hf|hub|auth|access|api|bearer)[_-]token
+    |secret|password|passwd|passphrase|(?:api|access|auth|secret|private|wandb)[_-]?key))[ \t\0]++)
+    (?!-)(?:'[^'\n\0]*+'|"[^"\\\n\0]*+"|[^\s\0"'\\]++)""",
+    re.IGNORECASE | re.ASCII | re.VERBOSE,
+)
 _SUSPECT: Final = (
     "TOKEN",
     "SECRET",
@@ -160,7 +169,45 @@ def mask(text: str) -> str:
         return text
     text = _PRIVATE_KEY.sub(rf"-----BEGIN \g<what>----- {MASK} -----END \g<what>-----", text)
     text = _USERINFO.sub(f"://{MASK}@", text)
+    text = _OPTION.sub(rf"\g<option>{MASK}", text)
     return _mask_assignments(text)
+
+
+def masked(value: object) -> Any:
+    """Plain data with the same masked: by the names of mappings, and in what texts hold.
+
+    A secret's name may also stand beside it, as in a pod's ``{name: HF_TOKEN, value: ...}``.
+    """
+    if isinstance(value, Mapping):
+        beside = str(value.get("name", ""))
+        return {
+            str(key): MASK
+            if _holds(key, each) or (key == "value" and _holds(beside, each))
+            else masked(each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [masked(each) for each in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return mask(str(value))
+
+
+def _holds(name: object, value: object) -> bool:
+    is_word = isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+    return is_word and _is_secret(str(name), ":")
+
+
+SEEN_BY_ALL: Final = (
+    "holds a secret, and ps shows it to everybody there; let the program read it from a file"
+)
+"""Said of words of a command, and of variables that are set by one."""
+
+
+def holds_secret(value: object) -> bool:
+    """True where something in plain data would be masked."""
+    plain = json.loads(json.dumps(value, default=str))
+    return bool(masked(plain) != plain)
 
 
 def mask_bytes(data: bytes) -> bytes:
