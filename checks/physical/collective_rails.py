@@ -17,15 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commcheck.check import Check, launches
-from commcheck.jobs.causes_places import (
-    BAD_HOST,
-    BAD_LEAF,
-    BAD_PATH,
-    BAD_PLANE,
-    BAD_RAIL,
-    FLEET,
-    PARALLEL_ONLY,
-)
+from commcheck.jobs.causes_places import PLACES
 from commcheck.jobs.collective import Limits, collective_job
 from commcheck.jobs.explained import NETWORK
 from commcheck.jobs.job import Search
@@ -56,15 +48,7 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     needs=("physical.collective-node",),
-    causes=(
-        BAD_HOST,
-        BAD_RAIL,
-        BAD_PLANE,
-        BAD_PATH,
-        BAD_LEAF,
-        FLEET,
-        PARALLEL_ONLY,
-    ),
+    causes=PLACES,
     platforms=frozenset({"gpu-roce", "gpu-ib", "ascend"}),
     effects=frozenset({"load"}),
     explained_by=NETWORK,

@@ -19,15 +19,7 @@ from dataclasses import dataclass
 
 from commcheck.check import Check, launches
 from commcheck.jobs.causes import LATENCY, RDMA_PCIE, RDMA_SLOW
-from commcheck.jobs.causes_places import (
-    BAD_HOST,
-    BAD_LEAF,
-    BAD_PATH,
-    BAD_PLANE,
-    BAD_RAIL,
-    FLEET,
-    PARALLEL_ONLY,
-)
+from commcheck.jobs.causes_places import PLACES
 from commcheck.jobs.explained import WIRE
 from commcheck.jobs.job import Search
 from commcheck.jobs.said import of_host
@@ -58,18 +50,7 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     needs=("physical.rdma-port-active",),
-    causes=(
-        RDMA_SLOW,
-        RDMA_PCIE,
-        LATENCY,
-        BAD_HOST,
-        BAD_RAIL,
-        BAD_PLANE,
-        BAD_PATH,
-        BAD_LEAF,
-        FLEET,
-        PARALLEL_ONLY,
-    ),
+    causes=(RDMA_SLOW, RDMA_PCIE, LATENCY, *PLACES),
     platforms=frozenset({"gpu-roce", "gpu-ib"}),
     effects=frozenset({"load"}),
     explained_by=WIRE,

@@ -12,6 +12,7 @@ import click
 
 from commcheck import __version__, complete
 from commcheck.cli_analyze import analyze
+from commcheck.console import outlets
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.options import (
     BASELINE,
@@ -319,13 +320,14 @@ def completion(shell: str) -> None:
 
 def entry(argv: Sequence[str] | None = None) -> NoReturn:
     """The console script."""
-    _never_die_of_encoding()
-    code = _guarded(lambda: main.main(argv, prog_name="commcheck", standalone_mode=False))
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read stdout has left. The reports are written and the exit code stands.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with outlets() as (out, err):
+        code = _guarded(lambda: main.main(argv, prog_name="commcheck", standalone_mode=False))
+        out.flush()
+        # A reader that has left has had what it wanted; a full disk took what a program waits for.
+        if out.lost:
+            told = f"stdout: {out.lost}; what was to be printed is not whole"
+            print(f"commcheck: error: {told}", file=err)
+            code = USAGE if code < USAGE or code == UNKNOWN else code
     sys.exit(code)
 
 
@@ -354,11 +356,3 @@ def _guarded(call: Callable[[], Any]) -> int:
             print("run it again with COMMCHECK_DEBUG=1 for the traceback", file=sys.stderr)
         return BUG
     return code if isinstance(code, int) else 0
-
-
-def _never_die_of_encoding() -> None:
-    # Jenkins agents often run with LANG=C, where a tick would raise UnicodeEncodeError.
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")

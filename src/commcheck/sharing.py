@@ -6,7 +6,7 @@ Pure. A thing is named only where it tells the hosts with the fault from those j
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
@@ -104,9 +104,6 @@ def _words(owner: str, name: str, count: int, whole: int) -> Words:
         f"all are of {name}{of}: {count:,} of its {whole:,} hosts",
         f"都属于 {name}{of}：其 {whole:,} 台中的 {count:,} 台",
     )
-
-
-_Named = Mapping[tuple[str, str], Collection[str]]
 
 
 def _sets(record: Record) -> Mapping[tuple[str, str], set[str]]:

@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from commcheck.check import AnyCheck
-from commcheck.jobs.causes_places import FLEET
+from commcheck.jobs.causes_places import (
+    BAD_HOST,
+    BAD_LEAF,
+    BAD_PATH,
+    BAD_PLANE,
+    BAD_RAIL,
+    FLEET,
+    PARALLEL_ONLY,
+)
 from commcheck.jobs.job import Search
 from commcheck.jobs.said import error
 from commcheck.loads import site_of
@@ -23,6 +31,15 @@ OBJECTS: dict[str, tuple[tuple[str, ...], int | None]] = {
     "leaf": (("gpu-03", "gpu-04"), None),
     "fabric": (HOSTS, None),
     "parallel": (("gpu-01", "gpu-02"), None),
+}
+PLACES = {
+    "host": BAD_HOST,
+    "rail": BAD_RAIL,
+    "plane": BAD_PLANE,
+    "path": BAD_PATH,
+    "leaf": BAD_LEAF,
+    "fabric": FLEET,
+    "parallel": PARALLEL_ONLY,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from commcheck.jobs import places
 from commcheck.jobs.locate import Culprit, Located, Outcome, Run, locate
 from commcheck.jobs.matrix import matrix
-from commcheck.jobs.pairing import PLANS, Plan, PlanName, carry_out, next_round, preview
+from commcheck.jobs.pairing import Plan, PlanName, carry_out, next_round, preview
 from commcheck.model import Status
 from tests.jobs.fabrics import Simulated, leaves, names
 
@@ -34,7 +35,7 @@ def sizes_of(name: PlanName) -> tuple[int, ...]:
     return {"circle": SIZES[:2], "rails": SIZES[:3]}.get(name, SIZES)
 
 
-EVERY = [(name, size) for name in PLANS for size in sizes_of(name)]
+EVERY = [(name, size) for name in get_args(PlanName) for size in sizes_of(name)]
 
 
 @pytest.mark.parametrize(("name", "size"), EVERY)

@@ -18,7 +18,6 @@ from commcheck.errors import UsageError
 from commcheck.model import Kind, Status, Verdict
 from commcheck.nccl import flight, flight_rules
 from commcheck.nccl.flight_rules import (
-    CAUSES,
     DIFFERENT,
     NEVER_CALLED,
     NOT_REACHED,
@@ -80,7 +79,8 @@ def test_where_ranks_parted(ranks: list[list[dict[str, Any]]], rule: str, cause:
 
 
 def test_every_cause_has_a_case() -> None:
-    assert {cause for _, _, cause in TABLE if cause} == set(CAUSES)
+    every = {NEVER_CALLED, DIFFERENT, SIZES, STUCK, NOT_REACHED}
+    assert {cause for _, _, cause in TABLE if cause} == every
 
 
 def test_every_rule_has_a_case() -> None:

@@ -111,7 +111,7 @@ def advise(
     copied = work.with_copies(costs.copy_us_per_mb / 1e6)
     sums = copied.sums
     ends = now.ends or _ends(work, framework, now, sums)
-    compared = outcome(copied, _sizes(sums, ends), ends, link, costs)
+    compared = outcome(copied, sizes_of(sums, ends), ends, link, costs)
     best = _recommended(allowed)
     alike = [each.cap or 0.0 for each in allowed if each.layout == best.layout]
     cap_bytes = best.cap_bytes
@@ -119,8 +119,8 @@ def advise(
     gains = [1 - best.step_us / compared.step_us]
     for alpha, beta, backward in DOUBTS:
         other, wire = copied.slower(backward), link.scaled(alpha, beta)
-        after = outcome(other, _sizes(sums, best_ends), best_ends, wire, costs).step_us
-        gains.append(1 - after / outcome(other, _sizes(sums, ends), ends, wire, costs).step_us)
+        after = outcome(other, sizes_of(sums, best_ends), best_ends, wire, costs).step_us
+        gains.append(1 - after / outcome(other, sizes_of(sums, ends), ends, wire, costs).step_us)
     steps = [each.step_us for each in found]
     on_wire = link.time_us(work.total_bytes) - link.alpha_us
     return Advice(
@@ -162,7 +162,3 @@ def _recommended(found: Sequence[Outcome]) -> Outcome:
 def _ends(work: Work, framework: Framework, now: Now, sums: Sequence[float]) -> tuple[int, ...]:
     size = framework.bytes_of(now.value or 0.0, work.element_bytes)
     return cut(sums, size, before=framework.closes_before, first_bytes=now.first_bytes).ends
-
-
-def _sizes(sums: Sequence[float], ends: Sequence[int]) -> list[float]:
-    return sizes_of(sums, layout.Cut(tuple(ends), 0.0))

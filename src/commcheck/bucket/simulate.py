@@ -13,7 +13,7 @@ from heapq import heapreplace
 from itertools import accumulate
 from operator import add, sub
 
-from commcheck.bucket.layout import Cut, Framework, cut
+from commcheck.bucket.layout import Framework, cut
 from commcheck.bucket.link import Link
 from commcheck.bucket.work import Work
 
@@ -41,7 +41,7 @@ class Costs:
 class Outcome:
     """One bucket size: ``cap`` in the framework's unit, None for a layout that was observed.
 
-    ``step_us``, ``exposed_us`` and ``comm_us`` (time the wire is busy) are predictions.
+    ``step_us`` and ``exposed_us`` are predictions.
     """
 
     buckets: int
@@ -49,7 +49,6 @@ class Outcome:
     largest_bytes: float
     step_us: float
     exposed_us: float
-    comm_us: float
     cap: float | None = None
     cap_bytes: float = 0.0
     layout: int = 0  # equal for caps that give the same buckets
@@ -82,7 +81,6 @@ def outcome(
         largest_bytes=max(sizes),
         step_us=work.before_us + max(backward, last) + gathered + work.after_us,
         exposed_us=exposed + gathered,
-        comm_us=comm + gathered,
     )
 
 
@@ -124,29 +122,12 @@ def sweep(
         if one is None or not same:
             layout = cut(sums, size, before=framework.closes_before)
             until, number = layout.until_bytes, number + 1
-            one = outcome(copied, sizes_of(sums, layout), layout.ends, link, costs)
+            one = outcome(copied, sizes_of(sums, layout.ends), layout.ends, link, costs)
         found.append(replace(one, cap=cap, cap_bytes=size, layout=number))
     return tuple(found)
 
 
-def predict(
-    work: Work,
-    link: Link,
-    costs: Costs,
-    framework: Framework,
-    cap: float,
-    first_bytes: float | None = None,
-) -> Outcome:
-    """The step with one cap; ``first_bytes``: the first bucket has a cap of its own (DDP)."""
-    copied = work.with_copies(costs.copy_us_per_mb / 1e6)
-    size = framework.bytes_of(cap, work.element_bytes)
-    sums = copied.sums
-    layout = cut(sums, size, before=framework.closes_before, first_bytes=first_bytes)
-    one = outcome(copied, sizes_of(sums, layout), layout.ends, link, costs)
-    return replace(one, cap=cap, cap_bytes=size)
-
-
-def sizes_of(sums: Sequence[float], layout: Cut) -> list[float]:
+def sizes_of(sums: Sequence[float], ends: Sequence[int]) -> list[float]:
     """Bytes of each bucket."""
-    marks = [sums[end] for end in layout.ends]
+    marks = [sums[end] for end in ends]
     return list(map(sub, marks, [0.0, *marks]))

@@ -64,7 +64,6 @@ KNOWN: Final[Mapping[str, str]] = {**MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAU
 _ONLY_MEGATRON: Final = MEGATRON.keys() | {"micro_batch_size", "num_attention_heads"}
 _MEGATRON_SCRIPT: Final = re.compile(r"(^|/)pretrain_\w+\.py$")
 _NO: Final = frozenset({"false", "no", "0", "off", "none"})
-_YES: Final = frozenset({"true", "yes", "1", "on"})
 ENVIRON: Final = frozenset({"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
 _ASSIGNED: Final = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=([\"']?)([^\"'\s;]*)\2")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from commcheck.errors import UsageError
-from commcheck.frameworks.placed import Placed, read_json
+from commcheck.frameworks.placed import Placed
 from commcheck.frameworks.settings import AUTO, Setting, Settings
 
 WHAT: Final = "config"
@@ -83,13 +83,8 @@ def is_deepspeed(value: Mapping[str, object]) -> bool:
     )
 
 
-def read(text: str, file: str) -> Settings:
-    """Read a configuration. Raises ``UsageError``, a line for each value of a wrong kind."""
-    return settings(read_json(text, file, WHAT))
-
-
 def settings(placed: Placed) -> Settings:
-    """The settings of a configuration that is JSON. Raises ``UsageError`` as ``read``."""
+    """The settings of a configuration. Raises ``UsageError``, a line for each wrong value."""
     problems: list[str] = []
     values = dict(_zero(placed, problems))
     logger = placed.value.get("comms_logger")

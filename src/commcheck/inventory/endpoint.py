@@ -100,7 +100,6 @@ class Endpoint:
     look_for_keys: bool = False
     password_env: str | None = None
     become: bool = False
-    become_user: str | None = None
     path: tuple[str, ...] = ()
     place: Place | None = None  # of a pod or a node
 
@@ -121,6 +120,8 @@ def endpoint(host: Host) -> Endpoint:
             begun = _Arguments(read, name).on(begun, arguments)
     checking = read.first(_CHECKING, _flag)
     key = read.first(_KEY, _text)
+    # Only root sees more: as another user there is nothing to ask, and root was not granted.
+    becomes = read.first(_BECOME_USER, _word)
     return replace(
         begun,
         port=read.first(_PORT, _port) or begun.port,
@@ -131,8 +132,7 @@ def endpoint(host: Host) -> Endpoint:
         use_agent=read.first(("commcheck_ssh_agent",), _flag) or False,
         look_for_keys=read.first(("commcheck_ssh_look_for_keys",), _flag) or False,
         password_env=read.first(("commcheck_password_env",), _environment),
-        become=read.first(("ansible_become",), _flag) or False,
-        become_user=read.first(_BECOME_USER, _word),
+        become=read.first(("ansible_become",), _flag) is True and becomes in (None, "root"),
         path=read.first(("commcheck_path",), _folders) or (),
     )
 

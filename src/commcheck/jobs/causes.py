@@ -361,5 +361,3 @@ SIGNATURES: Final = (
     NOT_LAUNCHED,
 )
 """What one sweep can show; the checks declare them as their causes."""
-
-RDMA: Final = (RDMA_SLOW, RDMA_PCIE)

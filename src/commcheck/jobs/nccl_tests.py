@@ -59,7 +59,6 @@ class _Draft:
     columns: Columns | None = None
     pending: list[str] = field(default_factory=list)
     raw: list[nccl_rows.Raw] = field(default_factory=list)
-    incomplete: int = 0
     out_of_bounds: list[int] = field(default_factory=list)
     averages: list[float] = field(default_factory=list)
     json_path: str = ""
@@ -108,15 +107,14 @@ def _read(lines: Sequence[Line]) -> _Draft:
                 draft.failures.append(warning)
         if rest.strip():
             _take(draft, Line(line.number, rest, line.rank))
-    _give_up(draft)
+    draft.pending = []
     return draft
 
 
 def _take(draft: _Draft, line: Line) -> None:
     text = line.text
     if text.startswith("#") or _OUT_OF_BOUNDS.match(text) or _AVERAGE.match(text):
-        if draft.pending:
-            _give_up(draft)
+        draft.pending = []
         _take_comment(draft, text)
         return
     if _CONFIG.match(text):
@@ -124,7 +122,6 @@ def _take(draft: _Draft, line: Line) -> None:
         return
     tokens = text.split()
     if draft.columns is not None and nccl_rows.begins(tokens):
-        _give_up(draft)
         draft.pending = tokens
         _finish(draft)
         return
@@ -134,7 +131,7 @@ def _take(draft: _Draft, line: Line) -> None:
         return
     failure = failure_on(line)
     if failure is not None:
-        _give_up(draft)
+        draft.pending = []
         draft.failures.append(failure)
     elif rccl := _RCCL.match(text):
         draft.tool, draft.version = "rccl-tests", rccl[1]
@@ -198,16 +195,8 @@ def _finish(draft: _Draft) -> None:
         return
     raw = nccl_rows.take(draft.pending, draft.columns)
     draft.pending = []
-    if raw is None:
-        draft.incomplete += 1
-    else:
+    if raw is not None:
         draft.raw.append(raw)
-
-
-def _give_up(draft: _Draft) -> None:
-    if draft.pending:
-        draft.incomplete += 1
-    draft.pending = []
 
 
 # --- from the draft to the run ------------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import Final, Literal
 from commcheck.jobs.locate import ALL_RAILS, Located, Outcome, Run, locate
 
 PlanName = Literal["pairs", "circle", "bisect", "rails"]
-PLANS: Final[tuple[PlanName, ...]] = ("pairs", "circle", "bisect", "rails")
 ROUND_S: Final = 45.0
 """One pair run of 2 GiB with start-up, seconds. Source: OCI and GCP pair scans take 30 to 60."""
 _MOST_ROUNDS: Final = 4096

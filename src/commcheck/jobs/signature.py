@@ -105,7 +105,7 @@ def _nvls_off(case: Case) -> Signature | None:
     return Signature(causes.NVLS_OFF, (said,), against)
 
 
-def _node_slow(case: Case) -> Signature:
+def _node_slow(_case: Case) -> Signature:
     return Signature(causes.NVLINK_DEGRADED, ("it is slow inside one host, and no NIC takes part",))
 
 

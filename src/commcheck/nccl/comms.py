@@ -100,7 +100,7 @@ class Registry:
         if what == "Init START":
             member.start = True
         else:
-            member.complete, member.complete_at, member.complete_s = True, at, time_s
+            member.complete, member.complete_s = True, time_s
         comm.sizes.add(int(match["nranks"]))
         member.cuda_dev, member.bus = int(match["dev"]), match["bus"]
         member.nvml_dev = int(match["nvml"]) if match["nvml"] else member.nvml_dev
@@ -337,7 +337,7 @@ class Registry:
             comm.listings[int(match[1])] = ranks
         return True
 
-    def ring(self, proc: Process, tid: int, text: str, at: At) -> None:
+    def ring(self, proc: Process, tid: int, text: str) -> None:
         """``Ring 00 : a -> r -> b`` of the GRAPH subsystem, from every rank."""
         match = _RING.fullmatch(text)
         if match is None:

@@ -104,7 +104,6 @@ class Member:
     at: At
     start: bool = False
     complete: bool = False
-    complete_at: At | None = None
     complete_s: float | None = None
     gone: bool = False
     cuda_dev: int | None = None

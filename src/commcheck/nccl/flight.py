@@ -18,7 +18,6 @@ from typing import Any, Final
 from commcheck.errors import UsageError
 
 OPCODES_MOST: Final = 20_000_000
-DEPTH_MOST: Final = 100
 
 _HARMLESS: Final = frozenset(
     [

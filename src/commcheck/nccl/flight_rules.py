@@ -99,7 +99,6 @@ NOT_REACHED: Final = Cause(
     ),
 )
 
-CAUSES: Final = (NEVER_CALLED, DIFFERENT, SIZES, STUCK, NOT_REACHED)
 
 WATCHED: Final = ("nccl", "hccl", "mccl")
 """Backends whose states a watchdog follows; with gloo every entry stays ``scheduled``."""

@@ -110,7 +110,7 @@ def _channel(
 
 def _ring(desk: Desk, proc: Process, tid: int, text: str, at: At, _when: str, whole: bool) -> None:
     if whole:
-        desk.registry.ring(proc, tid, text, at)
+        desk.registry.ring(proc, tid, text)
 
 
 def _trees(
@@ -206,7 +206,7 @@ def _driver(
 
 
 def _version(
-    desk: Desk, proc: Process, _tid: int, text: str, at: At, _when: str, _whole: bool
+    desk: Desk, proc: Process, _tid: int, text: str, _at: At, _when: str, _whole: bool
 ) -> None:
     match = BANNER.match(text)
     if match is not None:

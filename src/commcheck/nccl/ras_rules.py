@@ -145,8 +145,6 @@ SLOW: Final = Cause(
     ),
 )
 
-CAUSES: Final = (DEAD, GONE, ERROR, BEHIND, STATES, NO_PROGRESS, SLOW)
-
 
 @dataclass(frozen=True, slots=True)
 class Poll:

@@ -65,8 +65,6 @@ RANK_TWICE: Final = Cause(
     ),
 )
 
-CAUSES: Final = (RANK_GONE, RANK_STOPPED, RANK_TWICE)
-
 
 def judge(users: Users) -> tuple[Verdict, ...]:
     """The verdicts on every job of the host; at least one process must be there."""

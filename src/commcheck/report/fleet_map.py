@@ -35,7 +35,6 @@ _COLOURS: Final = {
     "gated": "#7a8591",
     "skip": "#c3cbd4",
 }
-PALE: Final = "#d7f0e0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TextIO, cast
 
+from commcheck.console import Outlet
 from commcheck.diagnose import presentation
 from commcheck.model import Layer, Result, Status
 from commcheck.report.cleaning import for_console
@@ -84,42 +85,6 @@ class NoProgress:
         """Nothing."""
 
 
-class _Stream:
-    """A stream that cannot stop a run: it goes quiet when its reader has left, and shows ``?``
-    for what its encoding lacks.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._gone = False
-        self.encoding: str = getattr(stream, "encoding", None) or "utf-8"
-
-    def write(self, text: str) -> int:
-        """Write what can be written."""
-        if not self._gone:
-            try:
-                self._stream.write(text.encode(self.encoding, "replace").decode(self.encoding))
-            except (OSError, ValueError):
-                self._gone = True
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush."""
-        if not self._gone:
-            try:
-                self._stream.flush()
-            except (OSError, ValueError):
-                self._gone = True
-
-    def isatty(self) -> bool:
-        """As the stream says."""
-        return not self._gone and self._stream.isatty()
-
-    def fileno(self) -> int:
-        """As the stream says."""
-        return self._stream.fileno()
-
-
 @dataclass(slots=True)
 class _Tally:
     """What is known so far; guarded by its owner's lock."""
@@ -190,7 +155,7 @@ class LineProgress:
     """One line for each event that changes the picture, and a heartbeat."""
 
     def __init__(self, stream: TextIO, clock: Clock, *, heartbeat_s: float = HEARTBEAT_S) -> None:
-        self._stream = _Stream(stream)
+        self._stream = Outlet(stream)
         self._clock = clock
         self._heartbeat_s = heartbeat_s
         self._lock = threading.Lock()
@@ -251,7 +216,7 @@ class LiveProgress:
     """A view of fixed height whatever the fleet; first hosts of new causes scroll by above it."""
 
     def __init__(self, stream: TextIO, clock: Clock) -> None:
-        self._stream = _Stream(stream)
+        self._stream = Outlet(stream)
         self._clock = clock
         self._lock = threading.Lock()
         self._tally = _Tally()

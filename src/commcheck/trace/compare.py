@@ -29,8 +29,6 @@ class Comparison:
     """``step``, ``exposed``, ``blank`` (nothing computes) and the rest, old against new."""
 
     changes: tuple[Change, ...]
-    old_overlap: float | None
-    new_overlap: float | None
     figures: tuple[Figure, ...]  # the old step, the new step
     notes: tuple[str, ...]
 
@@ -72,8 +70,6 @@ def compare(old: JobFacts, new: JobFacts) -> Comparison:
         notes.append("the computing itself changed by more than 10 %: the work was not the same")
     return Comparison(
         tuple(changes),
-        _typical_overlap(old),
-        _typical_overlap(new),
         (figure(old.ranks[0]), figure(new.ranks[0])),
         tuple(notes),
     )
@@ -89,8 +85,3 @@ def _blank(job: JobFacts) -> int:
 
 def _rank_blank(rank: RankFacts) -> float:
     return float(median(step.time_ns - step.compute_ns for step in rank.steps))
-
-
-def _typical_overlap(job: JobFacts) -> float | None:
-    told = [rank.overlap for rank in job.ranks if rank.overlap is not None]
-    return float(median(told)) if told else None

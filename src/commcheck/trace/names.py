@@ -82,7 +82,6 @@ FORWARD: Final = re.compile(
 )
 """Host annotations that span the forward pass."""
 
-STEP: Final = re.compile(r"^ProfilerStep#(\d+)$")
 CPU_COMM: Final = re.compile(r"^(gloo|mpi|ucc):")
 """Annotations that are themselves the communication: without a device the host does it."""
 

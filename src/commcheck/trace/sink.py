@@ -85,7 +85,6 @@ class Sink:
 
     def __init__(self, trace: Trace, key_of: Callable[[bytes], Key]) -> None:
         self._trace = trace
-        self._key_of = key_of
         self._meanings = _Meanings(lambda beginning: self._learn(beginning, key_of(beginning)))
         self._keys: dict[bytes, Key] = {}
         self._threads: dict[int, int] = {}  # by meaning

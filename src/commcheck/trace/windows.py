@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from commcheck.trace.store import Annotation, Device, Trace
 
-OUTSIDE = -1
-
 
 @dataclass(frozen=True, slots=True)
 class Window:

@@ -5,27 +5,9 @@ from __future__ import annotations
 import pytest
 
 from checks.physical.collective_rails import CHECK
-from commcheck.jobs.causes_places import (
-    BAD_HOST,
-    BAD_LEAF,
-    BAD_PATH,
-    BAD_PLANE,
-    BAD_RAIL,
-    FLEET,
-    PARALLEL_ONLY,
-)
 from commcheck.model import Cause
 from tests.jobs import located
-
-PLACES = {
-    "host": BAD_HOST,
-    "rail": BAD_RAIL,
-    "plane": BAD_PLANE,
-    "path": BAD_PATH,
-    "leaf": BAD_LEAF,
-    "fabric": FLEET,
-    "parallel": PARALLEL_ONLY,
-}
+from tests.jobs.located import PLACES
 
 
 @pytest.mark.parametrize(("what", "cause"), PLACES.items(), ids=PLACES)

@@ -341,5 +341,3 @@ HCCL_TUNING: Final = _cause(
     ),
     Words("Unset it.", "取消设置。"),
 )
-
-ALL: Final = tuple(each for each in list(globals().values()) if isinstance(each, Cause))

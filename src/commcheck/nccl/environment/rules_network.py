@@ -232,7 +232,7 @@ def _kind(port: Port, index: int) -> str:
     return f"link-local {version}" if gid.is_link_local else version
 
 
-def _gid_auto(one: Environment, host: HostFacts) -> Ruling:
+def _gid_auto(one: Environment, _host: HostFacts) -> Ruling:
     index = one.int("NCCL_IB_GID_INDEX")
     if index is None or index < 0:
         return other(UNSET)

@@ -161,13 +161,13 @@ def _against_echo(case: Case, rule: str, library: str) -> Ruling:
             want = declared[0].get(name)
             if want is None or not name.startswith(start):
                 continue
-            if not _same(name, want, setting.value, echo):
+            if not _same(name, want, setting.value):
                 reason = f"{declared[0].show(name)}, but {library} says {setting.value}"
                 found.setdefault(reason, Found(rule=rule, cause=causes.OVERRIDDEN, reason=reason))
     return wrong(*found.values())
 
 
-def _same(name: str, want: str, echoed: str, echo: Environment) -> bool:
+def _same(name: str, want: str, echoed: str) -> bool:
     if name == "NCCL_P2P_LEVEL" and echoed == "LOC":
         return want in ("LOC", "0")
     param = params().get(name)
