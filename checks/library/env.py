@@ -36,7 +36,6 @@ NCCL_VERSION, which is the image's, not the library's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -60,6 +59,7 @@ from commcheck.formats.pci_tree import PCI_TREE, PciTree
 from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict, Wanted
 from commcheck.nccl.environment.causes import (
     CONF_SYNTAX,

@@ -41,7 +41,7 @@ rack of NVLink-connected hosts; ``GDR 1`` on one host means nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from commcheck.check import (
     Check,
@@ -56,6 +56,7 @@ from commcheck.check import (
 )
 from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS
 from commcheck.kube.place import CONTAINER_LOG
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Machine, Verdict, Wanted
 from commcheck.nccl.case import Case
 from commcheck.nccl.causes import (

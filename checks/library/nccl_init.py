@@ -15,12 +15,11 @@ all hosts are alike, also alike slow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.job import Search
 from commcheck.jobs.nccl_init import CAUSES, Limits, init_job, of_host
 from commcheck.jobs.site import Site
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict, Words
 from commcheck.nccl.explained import EXPLAINED
 

@@ -24,7 +24,7 @@ still under CUDA graphs, in pipelines of point-to-point transfers, and during a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import (
@@ -40,6 +40,7 @@ from commcheck.check import (
     undecidable,
 )
 from commcheck.expect import yes_or_no
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict, Wanted
 from commcheck.nccl.processes import USERS, Users, jobs, ranks
 from commcheck.nccl.ras import RAS, Report

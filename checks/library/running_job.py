@@ -20,9 +20,8 @@ Healthy though odd: many processes with one rank's variables: its data loaders.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Unread, not_applicable, tries, undecidable
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 from commcheck.nccl.flight_rules import DIFFERENT, NEVER_CALLED, NOT_REACHED, SIZES, STUCK
 from commcheck.nccl.processes import HIDDEN, SEE_ALL, USERS, Users

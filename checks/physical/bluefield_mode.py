@@ -17,7 +17,6 @@ looked after. SuperNIC boards come in NIC mode and are judged as a ConnectX.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -34,6 +33,7 @@ from commcheck.check import (
 from commcheck.errors import CommandFailed
 from commcheck.expect import BLUEFIELD_MODE
 from commcheck.formats.mlxconfig import MLXCONFIG_ARM, MSTCONFIG_ARM, OFFLOAD_ENGINE, Mlxconfig
+from commcheck.lazy import dataclass
 from commcheck.model import Rail, Verdict, Wanted, Words
 
 

@@ -13,10 +13,9 @@ there too. It never stops a job by itself, so it is a warning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, first_of, limit, passed, reads, warned
 from commcheck.formats.clock import CHRONY, NTPQ, TIMEDATECTL, Clock
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

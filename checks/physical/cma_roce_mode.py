@@ -13,11 +13,10 @@ takes v2 where the port has such a GID. A ToS of 0 is the kernel's default, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_only
 from commcheck.check import Check, Nothing, not_applicable, passed, reads, warned
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

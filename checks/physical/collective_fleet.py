@@ -13,8 +13,6 @@ Healthy though odd: above some hundred hosts a few percent less than between two
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.causes import SIGNATURES
 from commcheck.jobs.collective import Limits, collective_job
@@ -23,6 +21,7 @@ from commcheck.jobs.job import Search
 from commcheck.jobs.said import of_fleet
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 
 

@@ -15,8 +15,6 @@ job runs is skipped, with the process and its owner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.causes import SIGNATURES
 from commcheck.jobs.collective import NodeLimits, collective_job
@@ -25,6 +23,7 @@ from commcheck.jobs.job import Search
 from commcheck.jobs.said import of_node
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 
 

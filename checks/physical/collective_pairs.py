@@ -17,8 +17,6 @@ exceed the NICs, so all_gather is run by default.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.causes_places import PLACES
 from commcheck.jobs.collective import Limits, collective_job
@@ -27,6 +25,7 @@ from commcheck.jobs.job import Search
 from commcheck.jobs.said import of_host
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 
 

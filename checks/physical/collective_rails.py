@@ -14,8 +14,6 @@ only the run of all of them is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.causes_places import PLACES
 from commcheck.jobs.collective import Limits, collective_job
@@ -24,6 +22,7 @@ from commcheck.jobs.job import Search
 from commcheck.jobs.said import of_host
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 
 

@@ -14,11 +14,11 @@ intel_pstate still reaches full clock: it is a warning only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, not_applicable, passed, reads, warned
 from commcheck.formats.cpu_governor import SYSFS_GOVERNOR
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -18,8 +18,6 @@ not tell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
@@ -38,6 +36,7 @@ from commcheck.expect import DCBX, FLOW_CONTROL
 from commcheck.formats.mlxconfig import MLXCONFIG_DCBX, Mlxconfig
 from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -13,13 +13,14 @@ is normal. When a job ends, what is still under way to it is dropped, and counte
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from commcheck.check import Check, Nothing, Watched, limit, undecidable, warned, watches
 from commcheck.counters import Counters, errors, growth
 from commcheck.formats.rdma_counters import HW_COUNTERS
 from commcheck.growing import Limits as GrowthLimits
 from commcheck.growing import settle
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Status, Verdict, Words
 
 DROPS = ("rx_drops",)

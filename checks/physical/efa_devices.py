@@ -12,11 +12,10 @@ PFC, GIDs and MTU mean nothing here: there is nothing to set.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, expects, failed, passed, reads
 from commcheck.expect import EFA_COUNT
 from commcheck.formats.fi_info import FI_INFO
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 
 

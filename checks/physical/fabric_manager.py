@@ -18,7 +18,6 @@ no fabric manager.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -36,6 +35,7 @@ from commcheck.formats.fabric_manager import FABRIC_MANAGER_VERSION, NVSWITCHES
 from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.formats.systemctl import FABRIC_MANAGER_UNIT
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -13,8 +13,6 @@ that cannot do it tell nothing, and are not judged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import (
     Check,
     Nothing,
@@ -26,6 +24,7 @@ from commcheck.check import (
     warned,
 )
 from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

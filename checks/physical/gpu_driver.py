@@ -13,12 +13,12 @@ A host may have any number of GPUs: without ``commcheck_gpu_count`` the list is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, expects, failed, passed, reads, warned
 from commcheck.expect import GPU_COUNT
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, DriverTrouble, GpuList
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 
 

@@ -13,8 +13,6 @@ judged; ECC off everywhere is a warning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import (
     Check,
     Nothing,
@@ -27,6 +25,7 @@ from commcheck.check import (
     warned,
 )
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -15,7 +15,6 @@ are not. Hosts without a NIC column (EFA) are undecided.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -32,6 +31,7 @@ from commcheck.check import (
 )
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_topo import NVIDIA_TOPO, NvidiaTopo
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -11,10 +11,9 @@ works; the width always. What is not told (``[N/A]``, virtual machines) is undec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, failed, limit, passed, reads, undecidable
 from commcheck.formats.nvidia_pcie import FIELDS, NVIDIA_PCIE, PcieGpu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -12,10 +12,9 @@ driver lives in a container, that container sets it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, passed, reads, undecidable, warned
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -13,7 +13,6 @@ above the default is nobody's fault.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from commcheck.check import (
     Check,
@@ -28,6 +27,7 @@ from commcheck.check import (
 )
 from commcheck.expect import GPU_POWER_WATTS
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 
 

@@ -15,7 +15,6 @@ tell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from commcheck.check import (
     Check,
@@ -31,6 +30,7 @@ from commcheck.check import (
 )
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_remap import NVIDIA_REMAP, RemapGpu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -17,11 +17,11 @@ and is a warning. A virtual machine may not be told.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, failed, limit, passed, reads, undecidable, warned
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -16,12 +16,12 @@ newer; the library is not looked at here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, Unread, failed, passed, reads, tries, undecidable
 from commcheck.formats.kernel_modules import KERNEL_MODULES
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

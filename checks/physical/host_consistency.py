@@ -15,11 +15,10 @@ group of different purpose is told apart with ``commcheck_peers``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Trait, Unread, to_compare, tries
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

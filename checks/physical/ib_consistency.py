@@ -15,11 +15,10 @@ rails of the same name are compared. While a standby manager takes over, lids di
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Trait, reads, to_compare, undecidable
 from commcheck.formats.port_state import PORT_STATE
 from commcheck.formats.rdma_port import RdmaPort
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

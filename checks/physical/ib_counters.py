@@ -17,12 +17,11 @@ cannot show growth, set them to zero (``perfquery -R``). ``port_xmit_wait`` is c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Watched, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.rdma_counters import IB_COUNTERS, TOPS
 from commcheck.growing import Limits, absent, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Status, Verdict, Words
 
 LINK = (

@@ -13,13 +13,13 @@ than the default is declared with ``commcheck_pkey: 0x8001``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, expects, failed, passed, reads, undecidable
 from commcheck.expect import PKEY
 from commcheck.formats.port_state import PORT_STATE
 from commcheck.formats.rdma_port import RdmaPort
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -14,12 +14,12 @@ judged here. RoCE has neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, failed, not_applicable, passed, reads, undecidable
 from commcheck.formats.port_state import PORT_STATE
 from commcheck.formats.rdma_port import RdmaPort
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

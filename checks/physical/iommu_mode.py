@@ -14,7 +14,6 @@ be translated. Grace boards need translation (SMMU, ATS). A guest has the host's
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -30,6 +29,7 @@ from commcheck.check import (
 )
 from commcheck.formats.iommu import SYSFS_IOMMU, Iommu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -13,7 +13,6 @@ Healthy though odd: fleets that set PFC through lldpad on purpose declare ``comm
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from commcheck.check import (
     Check,
@@ -29,6 +28,7 @@ from commcheck.check import (
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.expect import DCBX, FLOW_CONTROL
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 
 

@@ -17,8 +17,6 @@ have no such tool.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import (
     Check,
     Nothing,
@@ -31,6 +29,7 @@ from commcheck.check import (
     warned,
 )
 from commcheck.formats.mlxlink import MLXLINK, MSTLINK, Mlxlink
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

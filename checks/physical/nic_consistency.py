@@ -18,7 +18,6 @@ say which one is odd.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from commcheck.applies import ethernet_only, qos_owner
 from commcheck.check import Check, Nothing, Trait, Unread, to_compare, tries
@@ -28,6 +27,7 @@ from commcheck.formats.ibv_devinfo import IBV_DEVINFO, IbvDevice
 from commcheck.formats.netdev_mtu import NETDEV_MTU, NetdevMtu
 from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

@@ -15,8 +15,6 @@ Reed-Solomon with less delay. Below 100G it is not judged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import (
     Check,
@@ -31,6 +29,7 @@ from commcheck.check import (
 )
 from commcheck.formats.ethtool_fec import ETHTOOL_FEC, EthtoolFec
 from commcheck.formats.ethtool_link import ETHTOOL_LINK, EthtoolLink
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

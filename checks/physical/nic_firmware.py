@@ -14,12 +14,11 @@ each other; the kernel's own driver has no version of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Trait, Unread, reads, to_compare, tries
 from commcheck.errors import Unjudgeable
 from commcheck.formats.ibv_devinfo import IBV_DEVINFO, IbvDevice
 from commcheck.formats.module_version import MODULE_VERSION, ModuleVersion
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

@@ -15,8 +15,6 @@ total alone means nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import (
     Check,
@@ -32,6 +30,7 @@ from commcheck.check import (
 from commcheck.counters import WINDOW_SOURCE, Counters, errors
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
 from commcheck.growing import absent
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 COUNTERS = ("link_down_events_phy", "link_down_events")

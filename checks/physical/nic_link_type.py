@@ -15,10 +15,9 @@ EFA has neither link layer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, expects, failed, passed, undecidable
 from commcheck.expect import LINK_LAYER
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

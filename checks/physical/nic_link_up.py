@@ -19,12 +19,12 @@ cable is no rail and is not judged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.applies import ethernet_only
 from commcheck.check import Check, Nothing, failed, passed, reads, undecidable
 from commcheck.formats.ethtool_link import ETHTOOL_LINK, EthtoolLink
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

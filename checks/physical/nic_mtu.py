@@ -15,12 +15,11 @@ netdev (2044, 4092, 65520) has nothing to do with RDMA and is not judged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_only
 from commcheck.check import Check, expects, failed, limit, passed, reads, warned
 from commcheck.expect import MTU
 from commcheck.formats.netdev_mtu import NETDEV_MTU, NetdevMtu
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -16,14 +16,13 @@ counters at all, its discards are there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import Check, Explained, Watched, expects, watches
 from commcheck.counters import Counters, errors
 from commcheck.expect import FLOW_CONTROL
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
 from commcheck.growing import Limits, absent, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 COUNTERS = (

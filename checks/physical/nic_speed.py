@@ -16,12 +16,12 @@ undecided, never a fail. virtio says ``Unknown!``; a bond shows the sum of its m
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import Check, Nothing, expects, failed, passed, reads, undecidable
 from commcheck.expect import LINE_RATE_GBITS
 from commcheck.formats.ethtool_link import ETHTOOL_LINK, EthtoolLink
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -16,13 +16,12 @@ speeds: FEC corrects them, and they are not judged here. Totals of long ago do n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import Check, Explained, Nothing, Watched, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
 from commcheck.growing import Limits, absent, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 COUNTERS = (

@@ -12,13 +12,12 @@ Healthy though odd: old releases do not count FCS errors; the others tell enough
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Watched, undecidable, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_counters import STAT, watched
 from commcheck.growing import Limits, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Verdict, Words
 from commcheck.npu import ASCEND, CLEAN, npus_only
 

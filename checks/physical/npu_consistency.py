@@ -13,11 +13,10 @@ jobs bring CANN in their images, the host's own means nothing, and need not be t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Trait, Unread, reads, to_compare, tries
 from commcheck.formats.cann import CANN, Releases
 from commcheck.formats.npu_smi import NPU_SMI, NpuSmi
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 from commcheck.npu import ASCEND
 

@@ -11,11 +11,10 @@ container only the chips that were given to it are seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, expects, failed, passed, reads, undecidable
 from commcheck.expect import NPU_COUNT
 from commcheck.formats.npu_smi import NPU_SMI, NpuSmi
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, READS
 

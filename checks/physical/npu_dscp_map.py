@@ -11,12 +11,11 @@ Healthy though odd: which class it is, is the site's choice (0 to 3); it must be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Trait, expects, reads, to_compare, undecidable, warned
 from commcheck.expect import ROCE_DSCP
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_port import DSCP_TO_TC
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, SWITCH_FIRST, named
 

@@ -11,11 +11,10 @@ Healthy though odd: ports below 100 Gb/s work without.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Unread, failed, not_applicable, passed, reads, tries
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_port import FEC, LINK, SPEED, NpuLink
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, SWITCH_FIRST, npus_only, unused
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from commcheck.check import Check, Nothing, failed, not_applicable, passed, reads, warned
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_conf import HCCN_CONF, HccnConf, kept
 from commcheck.formats.hccn_port import ADDRESS, GATEWAY
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, RECOVER, named
 

@@ -11,10 +11,9 @@ inside each, and PCIe between them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, failed, not_applicable, passed, reads
 from commcheck.formats.npu_smi import NPU_TOPO, NpuTopo
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, READS
 

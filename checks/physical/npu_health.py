@@ -12,11 +12,10 @@ Healthy though odd: Warning lets jobs run, so it warns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Unread, failed, passed, reads, tries, warned
 from commcheck.formats.npu_codes import NPU_CODES, NpuFault
 from commcheck.formats.npu_smi import NPU_SMI, NpuChip, NpuSmi
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, READS
 

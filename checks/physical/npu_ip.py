@@ -14,7 +14,6 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from commcheck.check import (
     Check,
@@ -31,6 +30,7 @@ from commcheck.check import (
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_conf import HCCN_CONF, HccnConf, kept
 from commcheck.formats.hccn_port import ADDRESS, LINK, NpuLink
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Status, Verdict, Words
 from commcheck.npu import ASCEND, DRAINED, RECOVER, named, unused
 

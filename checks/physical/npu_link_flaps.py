@@ -12,12 +12,11 @@ counts, and it keeps only the last records.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, failed, limit, passed, reads, warned
 from commcheck.counters import length
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_history import LINK_STAT, LinkHistory
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Verdict, Words
 from commcheck.npu import ASCEND, CLEAN, npus_only
 

@@ -13,13 +13,12 @@ link that is down while a ping over HCCS comes back is a warning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Unread, failed, passed, reads, tries, warned
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_history import LLDP, NpuNeighbour
 from commcheck.formats.hccn_optical import OPTICAL, NpuOptical
 from commcheck.formats.hccn_port import LINK, NpuLink
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, CLEAN, DRAINED, READS, npus_only
 

@@ -11,12 +11,11 @@ Healthy though odd: 1500 everywhere works; larger ones only save headers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Trait, expects, failed, reads, to_compare
 from commcheck.expect import MTU as WANTED_MTU
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_port import MTU
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, SWITCH_FIRST, named
 

@@ -13,7 +13,6 @@ an address it stays at Init for ever, and schedulers may call such a card unheal
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 
 from commcheck.check import (
     Check,
@@ -29,6 +28,7 @@ from commcheck.check import (
 )
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_port import LINK, NET_HEALTH, NETDETECT, NpuLink
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, READS, npus_only, unused
 

@@ -12,8 +12,6 @@ alone, with all powers inside of them, is a warning: it may be of an earlier mom
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import (
     Check,
     Nothing,
@@ -28,6 +26,7 @@ from commcheck.check import (
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_optical import OPTICAL, NpuOptical
 from commcheck.formats.hccn_port import LINK, NpuLink
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, CLEAN, DRAINED, npus_only, unused
 

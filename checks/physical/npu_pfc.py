@@ -13,11 +13,10 @@ HCCL_RDMA_TC and HCCL_RDMA_SL to match. Bonded NPUs have a table for each of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, expects, failed, not_applicable, passed, reads
 from commcheck.expect import FLOW_CONTROL, ROCE_PRIORITY
 from commcheck.formats.hccn_port import PFC, Pfc, SlavePfc
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, SWITCH_FIRST, npus_only
 

@@ -14,7 +14,6 @@ was set right: they only warn. No pause frames at all are as good.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from commcheck.check import (
     Check,
@@ -31,6 +30,7 @@ from commcheck.counters import Counters, errors
 from commcheck.expect import ROCE_PRIORITY
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_counters import STAT, watched
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, READS, npus_only
 

@@ -12,13 +12,12 @@ Healthy though odd: totals that stand still are of an earlier incident, and only
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Watched, undecidable, warned, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_counters import PFC_STAT, watched
 from commcheck.growing import Limits, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Status, Verdict, Words
 from commcheck.npu import ASCEND, READS, npus_only
 

@@ -16,13 +16,12 @@ a pair does, it is undecided. Fabrics that filter ICMP: then no ping passes anyw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, launches
 from commcheck.jobs.job import Search
 from commcheck.jobs.npu_reach import PINGS, UNREACHED, npu_job
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 from commcheck.npu import ASCEND
 

@@ -12,13 +12,12 @@ Healthy though odd: totals that stand still are of an earlier incident.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Explained, Nothing, Watched, undecidable, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_counters import STAT, watched
 from commcheck.growing import Limits, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, READS, npus_only
 

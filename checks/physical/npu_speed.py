@@ -12,8 +12,6 @@ compared with the fastest of its host, so that a host where all are slow is not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import (
     Check,
     Nothing,
@@ -29,6 +27,7 @@ from commcheck.check import (
 from commcheck.expect import LINE_RATE_GBITS
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_port import LINK, SPEED, NpuLink
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, CLEAN, READS, npus_only, unused
 

@@ -11,12 +11,11 @@ with ``commcheck_npu_tls``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, Trait, expects, failed, reads, to_compare
 from commcheck.expect import NPU_TLS
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_port import TLS
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, named
 

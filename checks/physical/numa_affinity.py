@@ -15,11 +15,10 @@ it: there it is not judged. GPUs may all belong to few of many nodes (NPS4, sub-
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, not_applicable, passed, reads, undecidable, warned
 from commcheck.formats.numa_nodes import NUMA_NODES, numbers
 from commcheck.formats.nvidia_affinity import NVIDIA_AFFINITY, UNTOLD, GpuPlace
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -18,7 +18,6 @@ driver container, on NVLink switch trays or in the hypervisor.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -34,6 +33,7 @@ from commcheck.check import (
 from commcheck.expect import NVLINK_LINKS
 from commcheck.formats.nvidia_nvlink import NVIDIA_NVLINK, NvlinkGpu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 
 
@@ -63,13 +63,13 @@ class Model:
 
 # Counts by NVIDIA's data sheets, floors by Oracle's OCI HPC health checks.
 MODELS: Final = (
-    Model(re.compile(r"\bA100-SXM"), 12, 25),
-    Model(re.compile(r"\bA800-SXM"), 8, 25),
-    Model(re.compile(r"\bH800\b"), 8, 25),
-    Model(re.compile(r"\bH(?:100|200|20)\b"), 18, 25),
-    Model(re.compile(r"\bG?B200\b"), 18, 50),
+    Model(regex(r"\bA100-SXM"), 12, 25),
+    Model(regex(r"\bA800-SXM"), 8, 25),
+    Model(regex(r"\bH800\b"), 8, 25),
+    Model(regex(r"\bH(?:100|200|20)\b"), 18, 25),
+    Model(regex(r"\bG?B200\b"), 18, 50),
 )
-BRIDGED: Final = re.compile(r"PCIe|NVL\b", re.IGNORECASE)
+BRIDGED: Final = regex(r"PCIe|NVL\b", re.IGNORECASE)
 """Cards that have NVLink only by a bridge: how many depends on the bridges."""
 
 LOOK = Remedy(

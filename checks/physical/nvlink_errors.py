@@ -14,7 +14,6 @@ warning; links that are gone are another check's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -28,6 +27,7 @@ from commcheck.check import (
     warned,
 )
 from commcheck.formats.nvlink_errors import NVLINK_ERRORS, LinkErrors
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -13,14 +13,13 @@ and P100 boards are wired as a cube. GPUs in MIG mode have none.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, failed, not_applicable, passed, reads
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_topo import NVIDIA_TOPO, NvidiaTopo
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 
@@ -32,7 +31,7 @@ class Seen:
     listed: GpuList = reads(NVIDIA_SMI_LIST)
 
 
-UNEVEN_BY_DESIGN: Final = re.compile(r"PCIe|NVL\b|[VP]100\b|\b(?:RTX|A10|A40|L4|L40S?|T4)\b")
+UNEVEN_BY_DESIGN: Final = regex(r"PCIe|NVL\b|[VP]100\b|\b(?:RTX|A10|A40|L4|L40S?|T4)\b")
 """Cards with bridges, or boards on which not every GPU is next to every other."""
 
 LOOK = Remedy(

@@ -15,11 +15,11 @@ flags of a CMIS lane one lane too late, so the power counts and a flag alone is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import Check, Nothing, failed, limit, not_applicable, passed, reads, warned
 from commcheck.formats.ethtool_module import ETHTOOL_MODULE, EthtoolModule
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

@@ -15,12 +15,11 @@ and IPoIB have no global pause at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import Check, Nothing, expects, failed, not_applicable, passed, reads
 from commcheck.expect import FLOW_CONTROL
 from commcheck.formats.ethtool_pause import ETHTOOL_PAUSE, EthtoolPause
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -20,7 +20,6 @@ global pause or none are not judged here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from commcheck.applies import qos_owner
 from commcheck.check import (
@@ -38,6 +37,7 @@ from commcheck.check import (
 from commcheck.counters import WINDOW_SOURCE, Counters, errors, growth, length
 from commcheck.expect import FLOW_CONTROL
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 STORMS = ("tx_pause_storm_error_events", "continuous_roce_pause_events")

@@ -16,7 +16,6 @@ cure. A guest does not see the real bridges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -33,6 +32,7 @@ from commcheck.check import (
 )
 from commcheck.formats.kernel_modules import KERNEL_MODULES
 from commcheck.formats.lspci import LSPCI_BRIDGES, PciDevice
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -16,8 +16,6 @@ warning. A VM does not see the counters of the slot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import (
     Check,
     Nothing,
@@ -30,6 +28,7 @@ from commcheck.counters import Counters, errors
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
 from commcheck.formats.rdma_counters import AER
 from commcheck.growing import Limits, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Rail, Remedy, Status, Verdict, Words
 
 UNCORRECTED = ("fatal.TOTAL_ERR_FATAL", "nonfatal.TOTAL_ERR_NONFATAL")

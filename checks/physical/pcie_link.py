@@ -16,11 +16,10 @@ enough for the port. About 110 Gb/s are usable of 16 lanes at 8 GT/s, 220 at 16,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, expects, failed, limit, passed, reads, undecidable
 from commcheck.expect import LINE_RATE_GBITS
 from commcheck.formats.pcie_link import PCIE_LINK, PcieLink
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

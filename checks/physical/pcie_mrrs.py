@@ -13,10 +13,9 @@ see a register that the host owns. Without root nothing of it is shown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, limit, passed, reads, undecidable, warned
 from commcheck.formats.lspci import LSPCI_RAIL, PciDevice
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 

@@ -21,8 +21,6 @@ A virtual function and a bond cannot tell. On BlueField in DPU mode the Arm side
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
@@ -37,6 +35,7 @@ from commcheck.check import (
 from commcheck.expect import FLOW_CONTROL, ROCE_PRIORITY
 from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -16,8 +16,6 @@ Healthy though odd: storage over RoCE in a lossless class of its own: declare bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
@@ -31,6 +29,7 @@ from commcheck.check import (
 from commcheck.expect import FLOW_CONTROL, LOSSLESS_PRIORITIES, ROCE_PRIORITY
 from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -16,8 +16,6 @@ are not judged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
@@ -34,6 +32,7 @@ from commcheck.formats.mlnx_qos import MLNX_QOS
 from commcheck.formats.port_state import PORT_STATE
 from commcheck.formats.qos import Qos, TrafficClass
 from commcheck.formats.rdma_port import RdmaPort
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -15,12 +15,12 @@ are not judged. A rail without an IPv4 address is the GID check's matter.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Interface
 
 from commcheck.check import Check, Nothing, failed, not_applicable, passed, reads, warned
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
 from commcheck.formats.ipv4_conf import IPV4_CONF, Ipv4Conf
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -17,13 +17,12 @@ Rails without IPv4 are not tried. One lost packet of three is a fault: nothing e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.job import Search
 from commcheck.jobs.reach import PATH_MTU, PINGS, UNREACHED, Limits, reach_job
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 
 

@@ -19,7 +19,6 @@ this one, and another, counts.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import (
@@ -42,6 +41,7 @@ from commcheck.expect import LEAF
 from commcheck.formats.lldp import Neighbour
 from commcheck.formats.lldpctl import LLDPCTL
 from commcheck.formats.lldptool import LLDPTOOL
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

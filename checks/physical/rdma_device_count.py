@@ -13,10 +13,9 @@ declared name that the host lacks while it shows another is a matter for the inv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, expects, failed, passed
 from commcheck.expect import NICS
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

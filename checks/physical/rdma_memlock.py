@@ -14,10 +14,9 @@ their own: what this session has is a hint, so it is a warning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, passed, reads, warned
 from commcheck.formats.proc_limits import PROC_LIMITS, LockedMemory
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

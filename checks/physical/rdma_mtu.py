@@ -14,12 +14,11 @@ Healthy though odd: a fabric that is built for 2048 declares ``commcheck_rdma_mt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, Nothing, expects, failed, passed, reads, undecidable
 from commcheck.errors import ParseError
 from commcheck.expect import RDMA_MTU
 from commcheck.formats.ibv_devinfo import IBV_DEVINFO, TOOL, IbvDevice
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

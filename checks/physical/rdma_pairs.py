@@ -15,8 +15,6 @@ Healthy though odd: 98 % of the line is all that RoCE's headers leave at an MTU 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.causes import LATENCY, RDMA_PCIE, RDMA_SLOW
 from commcheck.jobs.causes_places import PLACES
@@ -26,6 +24,7 @@ from commcheck.jobs.said import of_host
 from commcheck.jobs.site import Site
 from commcheck.jobs.titles import TITLES
 from commcheck.jobs.writes import Limits, write_job
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
 
 

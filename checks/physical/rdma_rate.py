@@ -17,7 +17,6 @@ undecided, never a fail. The rate of a port that is down means nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -35,6 +34,7 @@ from commcheck.expect import LINE_RATE_GBITS
 from commcheck.formats.ibv_devinfo import IBV_DEVINFO, IbvDevice
 from commcheck.formats.port_state import PORT_STATE
 from commcheck.formats.rdma_port import RdmaPort
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

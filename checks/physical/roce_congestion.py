@@ -16,8 +16,6 @@ congestion control may never use these counters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_only
 from commcheck.check import (
     Check,
@@ -35,6 +33,7 @@ from commcheck.counters import WINDOW_SOURCE, Counters, errors, growth, length
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
 from commcheck.formats.rdma_counters import HW_COUNTERS
 from commcheck.growing import absent
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 NOTIFIED = ("np_cnp_sent", "rp_cnp_handled", "tx_cnp_pkts", "rx_cnp_pkts")

@@ -14,8 +14,6 @@ Healthy though odd: fabrics with another pair declare it: ``commcheck_roce_dscp`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
@@ -31,6 +29,7 @@ from commcheck.check import (
 from commcheck.expect import ROCE_DSCP, ROCE_PRIORITY, TRUST
 from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

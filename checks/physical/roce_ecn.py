@@ -15,12 +15,11 @@ off: a warning there. CNPs in another class than 48 are a matter of the fabric's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import Check, Nothing, expects, failed, not_applicable, passed, reads, warned
 from commcheck.expect import ADAPTIVE_ROUTING, ROCE_PRIORITY
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

@@ -15,8 +15,6 @@ seen here. With several good indices any will do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_only
 from commcheck.check import (
     Check,
@@ -33,6 +31,7 @@ from commcheck.check import (
 from commcheck.expect import GID_FAMILY, GID_INDEX
 from commcheck.formats.gid_table import GID_TABLE, Gid, GidTable
 from commcheck.formats.nccl_conf import NCCL_CONF, PATH
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

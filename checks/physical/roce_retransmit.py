@@ -17,8 +17,6 @@ peer that died with its job, so some since an earlier run are a warning as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_only
 from commcheck.check import Check, Explained, Watched, expects, limit, watches
 from commcheck.counters import Counters, Errors, errors
@@ -26,6 +24,7 @@ from commcheck.expect import ADAPTIVE_ROUTING, FLOW_CONTROL
 from commcheck.formats.rdma_counters import HW_COUNTERS
 from commcheck.growing import Limits as GrowthLimits
 from commcheck.growing import absent, settle
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Status, Verdict, Wanted, Words
 
 CORRUPT = ("rx_icrc_encapsulated",)

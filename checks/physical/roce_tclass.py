@@ -22,7 +22,6 @@ re-marked by it. A break at trust, map or PFC is that check's fail: here it is s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from commcheck.applies import qos_owner
 from commcheck.check import (
@@ -40,6 +39,7 @@ from commcheck.formats.nccl_conf import NCCL_CONF, PATH
 from commcheck.formats.port_qos import PORT_QOS
 from commcheck.formats.qos import Qos
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Rail, Remedy, Status, Verdict, Wanted, Words
 
 

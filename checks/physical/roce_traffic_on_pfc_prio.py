@@ -14,8 +14,6 @@ on another priority on purpose; then only the lesser part would be the job's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
@@ -32,6 +30,7 @@ from commcheck.counters import WINDOW_SOURCE, Counters, growth, length
 from commcheck.expect import FLOW_CONTROL, ROCE_PRIORITY
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
 from commcheck.growing import absent
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 PRIO_BYTES = tuple(

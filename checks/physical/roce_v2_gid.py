@@ -16,12 +16,11 @@ may belong to a VLAN of the netdev. On fabrics of IPv6 alone declare ``commcheck
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import ethernet_only
 from commcheck.check import Check, Nothing, expects, failed, passed, reads, warned
 from commcheck.expect import GID_FAMILY
 from commcheck.formats.gid_table import GID_TABLE, Gid, GidTable
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

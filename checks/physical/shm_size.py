@@ -14,11 +14,11 @@ that of the host, or of the container that it is in. A small one is a warning; a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Check, Nothing, failed, limit, passed, reads, warned
 from commcheck.formats.shm import DF_SHM, Shm
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
 
 

@@ -12,8 +12,6 @@ nothing is judged. A switch that says it is willing takes the host's settings ov
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.applies import qos_owner
 from commcheck.check import (
     Check,
@@ -31,6 +29,7 @@ from commcheck.expect import FLOW_CONTROL, ROCE_PRIORITY
 from commcheck.formats.lldp import Neighbour
 from commcheck.formats.lldpctl import LLDPCTL
 from commcheck.formats.lldptool import LLDPTOOL
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 

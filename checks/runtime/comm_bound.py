@@ -21,11 +21,10 @@ TCPX the RDMA series are missing, and plain sockets are the fast path.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import FLEET, Check, Unread, expects, not_applicable, tries
 from commcheck.errors import Unjudgeable
 from commcheck.expect import LINE_RATE_GBITS
+from commcheck.lazy import dataclass
 from commcheck.metrics import quadrant
 from commcheck.metrics.causes import BOUND, CHECK_ID, RDMA_UNUSED, TITLE, WAITING
 from commcheck.metrics.limits import Limits

@@ -20,7 +20,6 @@ packets (``commcheck_adaptive_routing: true``) or is lossy by design counts pack
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from commcheck.check import (
     FLEET,
@@ -38,6 +37,7 @@ from commcheck.check import (
 from commcheck.counters import length
 from commcheck.errors import Unjudgeable
 from commcheck.expect import ADAPTIVE_ROUTING, FLOW_CONTROL
+from commcheck.lazy import dataclass
 from commcheck.metrics.catalog import COUNTERS, NPU_COUNTERS
 from commcheck.metrics.grown import Port, ports
 from commcheck.metrics.reading import FAULT_METRICS, Metrics

@@ -29,11 +29,11 @@ launch-bound share near the limit may vanish without it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from commcheck.check import Check, Unread, expects, not_applicable, tries, undecidable
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Machine, Verdict, Wanted
 from commcheck.trace.causes import CAUSES, CHECK_ID, TITLE
 from commcheck.trace.ladder import judge as judge_job
@@ -45,7 +45,7 @@ from commcheck.trace.rungs import Known
 from commcheck.trace.source import Held
 from commcheck.trace.together import gathered, read_one
 
-_CALLED = re.compile(r"trace|rank", re.IGNORECASE)
+_CALLED = regex(r"trace|rank", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,6 @@ the others. A small model over a slow network is exposed by nature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.explained import FLEET
 from commcheck.jobs.job import Search
@@ -30,6 +28,7 @@ from commcheck.jobs.step.job import fleet_job
 from commcheck.jobs.step.limits import FleetLimits
 from commcheck.jobs.step.site import StepSite
 from commcheck.jobs.step.verdicts import of_fleet_step
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict, Words
 from commcheck.trace.causes import CAUSES
 

@@ -27,8 +27,6 @@ COMMCHECK_MARK on if it is to be ended with the run, as in docker exec -e COMMCH
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Check, launches
 from commcheck.jobs.explained import INSIDE
 from commcheck.jobs.job import Search
@@ -36,6 +34,7 @@ from commcheck.jobs.step.job import step_job
 from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.site import StepSite
 from commcheck.jobs.step.verdicts import of_step
+from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict, Words
 from commcheck.trace.causes import CAUSES
 

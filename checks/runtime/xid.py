@@ -19,7 +19,6 @@ that nothing is left to do, what came before it is over.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import (
@@ -38,6 +37,7 @@ from commcheck.check import (
 from commcheck.counters import length
 from commcheck.errors import Unjudgeable
 from commcheck.formats.kernel_xid import JOURNAL_XIDS, SYSLOG_XIDS, KernelXids, XidEvent
+from commcheck.lazy import dataclass
 from commcheck.metrics.codes import codes
 from commcheck.metrics.reading import FAULT_METRICS, Metrics
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from commcheck import __version__
+from commcheck.lazy import dataclass
 from commcheck.model import Result
 from commcheck.report.record import Plan, PlannedCheck, Record, RunInfo
 

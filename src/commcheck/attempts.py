@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from commcheck import __version__
 from commcheck.deliver import Delivery, compared, load_document
 from commcheck.errors import RunFolderError
 from commcheck.inventory import snapshot
+from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Status
 from commcheck.prepare import Choice, Prepared, new_run_id, plan_of
 from commcheck.report.changes import Json

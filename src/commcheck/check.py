@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
+from commcheck.lazy import dataclass, regex
 from commcheck.model import (
     PLATFORMS,
     UNKNOWN,
@@ -332,7 +333,7 @@ def job_of(check: AnyCheck) -> Launches[Any] | None:
 
 # --- verdicts -----------------------------------------------------------------------------------
 
-_FILLER: Final = re.compile(r"[A-Za-z0-9_.:,/+@=-]{1,128}")
+_FILLER: Final = regex(r"[A-Za-z0-9_.:,/+@=-]{1,128}")
 
 
 def passed(reason: str, *, measured: Mapping[str, object] | None = None) -> Verdict:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from commcheck.errors import CommandFailed, Unjudgeable
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Subject
 
-ANSI: Final = re.compile(
+ANSI: Final = regex(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[@-Z\\-_])"
 )
 """ECMA-48 control sequences: CSI, OSC, the string types, two-byte escapes."""
 
-PLACE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+PLACE: Final = regex(r"[A-Za-z0-9_.:-]{1,64}")
 """What may be put in a command's place. Names come from sysfs, which is hostile too."""
 
-GLOB: Final = re.compile(r"/[A-Za-z0-9_./*?@%:+,=\[\]-]{1,255}")
+GLOB: Final = regex(r"/[A-Za-z0-9_./*?@%:+,=\[\]-]{1,255}")
 """A pattern of absolute paths, as the operator's inventory names it: nothing that a shell runs."""
 
-_LEADING_DASH: Final = re.compile(r"-")
+_LEADING_DASH: Final = regex(r"-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Command:
         return " ".join(self.said_as or self.argv)
 
 
-_IN_BRACES: Final = re.compile(r"\{(\w+)\}")
+_IN_BRACES: Final = regex(r"\{(\w+)\}")
 
 
 @lru_cache(maxsize=1024)

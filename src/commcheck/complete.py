@@ -14,11 +14,13 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from commcheck.lazy import regex
+
 _LAYERS: Final = ("physical", "library", "runtime", "application")
-_SLUG: Final = re.compile(r"""\bslug=\s*["']([a-z0-9-]+)["']""")
-_SECTION: Final = re.compile(r"^#### .* \(`([a-z0-9-]+)`\)$", re.MULTILINE)
-_ID: Final = re.compile(r"""\bid=\s*["']([a-z]+\.[a-z0-9-]+)["']""")
-_WORD: Final = re.compile(r"^.*[,:&!]")
+_SLUG: Final = regex(r"""\bslug=\s*["']([a-z0-9-]+)["']""")
+_SECTION: Final = regex(r"^#### .* \(`([a-z0-9-]+)`\)$", re.MULTILINE)
+_ID: Final = regex(r"""\bid=\s*["']([a-z]+\.[a-z0-9-]+)["']""")
+_WORD: Final = regex(r"^.*[,:&!]")
 
 Words = Callable[[click.Context], Iterable[str]]
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

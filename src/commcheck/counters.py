@@ -10,10 +10,11 @@ not zero.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.check import Span, Watched
+from commcheck.lazy import dataclass
 
 WINDOW_SOURCE: Final = "0: only what the other commands of the visit take; a playbook sets more"
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from commcheck.collect.base import Ask, Frame, Request
 from commcheck.collect.fleet import visit_all
 from commcheck.discover import FoundCheck, discover
 from commcheck.errors import HostError
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 from commcheck.plan import Asked, HostPlan, requests
 from commcheck.plays import Entry, Gate, Play

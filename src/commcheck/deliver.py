@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commcheck.console import say, warn
 from commcheck.diagnose import diagnose
 from commcheck.errors import RunFolderError
+from commcheck.lazy import dataclass
 from commcheck.model import Status
 from commcheck.report import events, text
 from commcheck.report.changes import Changes, Json

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, cast
 
 from commcheck.headline import Whole, elsewhere, headline, many, passes, proven, unfinished
+from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Layer, Remedy, Result, Status, Words, layer_word
 from commcheck.report.record import Record
 from commcheck.sharing import Share, shared

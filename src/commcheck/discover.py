@@ -13,16 +13,16 @@ import re
 import sys
 import traceback
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from commcheck.check import AnyCheck, Check, Nothing, limits_of, readings_of
 from commcheck.errors import CheckError, Unjudgeable
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Layer, Machine, Rail, Verdict, Words
 from commcheck.trust import distrusted
 
-_ID = re.compile(r"(physical|library|runtime|application)\.[a-z0-9]+(-[a-z0-9]+)*")
+_ID = regex(r"(physical|library|runtime|application)\.[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class CheckBroken(Unjudgeable):

@@ -8,13 +8,14 @@ copied into the later run under the phase ``earlier``: it can be judged again wi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
 from commcheck.check import EARLIER
 from commcheck.collect.base import SUBJECTS, Frame, State
 from commcheck.errors import RunFolderError
+from commcheck.lazy import dataclass
 from commcheck.report.cleaning import decode
 from commcheck.report.find import EVENTS
 from commcheck.report.folder import RunFolder

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from commcheck.lazy import dataclass
 
 
 class CommcheckError(Exception):

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from commcheck.check import Key
+from commcheck.lazy import regex
 
-_HCA: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}(?:/\d{1,3})?")
+_HCA: Final = regex(r"[A-Za-z0-9_.-]{1,64}(?:/\d{1,3})?")
 
 
 def whole(low: int, high: int, what: str) -> Callable[[object], int]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
 from commcheck.errors import Position
 from commcheck.inventory.declared import Notes, Refused, quoted
+from commcheck.lazy import dataclass, regex
 from commcheck.strict_yaml import Items, Node, Pairs, Plain, Scalar
 
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE: Final = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ENOUGH: Final = 200
-_PERCENT: Final = re.compile(r"(100|[1-9]?[0-9])%")
+_PERCENT: Final = regex(r"(100|[1-9]?[0-9])%")
 
 
 @dataclass(frozen=True, slots=True)

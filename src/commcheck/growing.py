@@ -8,11 +8,11 @@ old totals could be of a minute ago, and nobody can tell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import failed, limit, not_applicable, passed, undecidable, warned
 from commcheck.counters import WINDOW_SOURCE, Errors, length
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Rail, Verdict
 
 KNOWN_DRIVERS: Final = ("mlx5_core", "bnxt_en")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Layer, Words
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from commcheck.discover import CheckBroken, FoundCheck
 from commcheck.errors import Position
 from commcheck.fields import near
 from commcheck.inventory.declared import MAX_ERRORS, Notes, Refused, quoted
+from commcheck.lazy import regex
 from commcheck.model import Cause, Layer, Machine, Words
 from commcheck.playbook import read_playbook
 from commcheck.strict_yaml import Pairs, compose, read_file
@@ -69,7 +70,7 @@ RULES: Final[Mapping[str, str]] = {
 }
 """Every rule that a message may end in, with what it wants. The names are stable."""
 
-_SLUG: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_SLUG: Final = regex(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _YAML: Final = (".yaml", ".yml")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from commcheck.check import AnyCheck, Explained, job_of, keys_of
@@ -20,6 +20,7 @@ from commcheck.jobs.job import Job, Search
 from commcheck.jobs.office import Office
 from commcheck.jobs.site import Site
 from commcheck.jobs.stage import Batch, carry_out
+from commcheck.lazy import dataclass
 from commcheck.model import (
     Bound,
     Evidence,

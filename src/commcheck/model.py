@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cache
 from typing import Final, Generic, TypeVar
+
+from commcheck.lazy import dataclass
 
 T = TypeVar("T")
 

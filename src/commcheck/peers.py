@@ -15,10 +15,11 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from commcheck.check import UNREAD, AnyCheck, Trait
+from commcheck.lazy import dataclass
 from commcheck.model import Finding, Host, Kind, Result, Status, Verdict
 from commcheck.report.ranges import natural
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from commcheck.check import FLEET, AnyCheck, Reader, keys_of, limits_of, readings_of
@@ -17,6 +17,7 @@ from commcheck.collect.base import Request
 from commcheck.command import Command
 from commcheck.discover import FoundCheck
 from commcheck.errors import InventoryError, Unjudgeable
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Bound, Host, Machine, Rail, Subject
 from commcheck.plays import Entry, Gate, Play, Severity
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ from commcheck.discover import FoundCheck
 from commcheck.errors import PlaybookError, Position
 from commcheck.fields import Count, Fields
 from commcheck.inventory.declared import MAX_ERRORS, Notes, Refused, quoted
+from commcheck.lazy import dataclass
 from commcheck.model import Layer
 from commcheck.plays import Entry, Gate, Play, Playbook, Severity, Suspects
 from commcheck.strict_yaml import Node, Scalar, compose, read_file

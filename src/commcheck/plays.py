@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from commcheck.check import AnyCheck
 from commcheck.check_fields import Params, effects_of
 from commcheck.errors import Position
 from commcheck.fields import Count
+from commcheck.lazy import dataclass
 from commcheck.model import Host, Layer, Machine, Subject
 from commcheck.waivers import Waiver
 from commcheck.when import When

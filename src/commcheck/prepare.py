@@ -6,7 +6,7 @@ import fnmatch
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from commcheck.expect import LEAF
 from commcheck.fields import near
 from commcheck.inventory.load import Inventory, load
 from commcheck.inventory.patterns import matching, select
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 from commcheck.plan import Climb, make_climb, validate
 from commcheck.playbook import Entry, Play, Playbook

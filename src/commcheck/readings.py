@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from commcheck.check import (
@@ -26,6 +26,7 @@ from commcheck.errors import (
     SudoRefused,
     Unjudgeable,
 )
+from commcheck.lazy import dataclass
 from commcheck.model import (
     Bound,
     Evidence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -20,6 +20,7 @@ from commcheck.inventory.declared import Notes
 from commcheck.inventory.endpoint import endpoint
 from commcheck.jobs.office import Office
 from commcheck.judge import gate_fleet, judge_host, waived
+from commcheck.lazy import dataclass
 from commcheck.metrics.fleet import Fleet, gather, subjects_of
 from commcheck.model import Host, Machine, Result, Verdict
 from commcheck.plan import HostPlan, requests

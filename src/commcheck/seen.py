@@ -6,11 +6,12 @@ Checks take these names from ``commcheck.check``.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, cast
 
 from commcheck.command import Command
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Machine, Rail
 
 R = TypeVar("R")

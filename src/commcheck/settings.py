@@ -10,13 +10,13 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass
 from commcheck.trust import distrusted
 
 NAME: Final = "commcheck.toml"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, cast
 
+from commcheck.lazy import dataclass
 from commcheck.model import Finding, Status, Words, row
 from commcheck.report.record import Record
 

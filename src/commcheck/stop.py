@@ -7,9 +7,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
 from typing import Final
+
+from commcheck.lazy import dataclass
 
 EXIT_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 """128 + signal number; a terminal that dies (SIGHUP) is treated like SIGTERM."""

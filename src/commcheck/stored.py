@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck import subjects
@@ -17,6 +17,7 @@ from commcheck.errors import (
     Unjudgeable,
     Unreachable,
 )
+from commcheck.lazy import dataclass
 from commcheck.model import Result
 from commcheck.plan import HostPlan, requests
 from commcheck.prepare import Prepared

@@ -7,8 +7,7 @@ and an alias bomb is counted, never unfolded.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import yaml
 
 from commcheck.errors import Position
 from commcheck.inventory.declared import Notes, Refused, quoted
+from commcheck.lazy import dataclass, regex
 
 MAX_BYTES: Final = 1 << 20
 MAX_NODES: Final = 100_000
@@ -23,15 +23,15 @@ MAX_DEPTH: Final = 50
 """What a person writes stays far below these; what does not is some other file, or an attack."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_LINE_END: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
-_COMMENT: Final = re.compile(r"(?:^|(?<=\s))#")
+_LINE_END: Final = regex("\r\n|[\r\n\x85\u2028\u2029]")
+_COMMENT: Final = regex(r"(?:^|(?<=\s))#")
 _PRINTABLE: Final = "\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff"
-_NOT_PRINTABLE: Final = re.compile(f"[^{_PRINTABLE}]")  # YAML 1.1, section 5.1
+_NOT_PRINTABLE: Final = regex(f"[^{_PRINTABLE}]")  # YAML 1.1, section 5.1
 
-_WHOLE: Final = re.compile(r"[-+]?[0-9]+")
+_WHOLE: Final = regex(r"[-+]?[0-9]+")
 _FRACTION: Final = r"(?:[0-9]+\.[0-9]*|\.[0-9]+)"
-_FLOAT: Final = re.compile(rf"[-+]?(?:{_FRACTION}(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
-_LEADING_ZERO: Final = re.compile(r"[-+]?0[0-9]")
+_FLOAT: Final = regex(rf"[-+]?(?:{_FRACTION}(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
+_LEADING_ZERO: Final = regex(r"[-+]?0[0-9]")
 _MAX_DIGITS: Final = 15
 """Digits that a JSON number, and so an editor, carries without loss (2^53)."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from commcheck.collect.base import Frame
@@ -17,6 +17,7 @@ from commcheck.command import PLACE
 from commcheck.errors import HostError, ParseError
 from commcheck.expect import BLUEFIELD_MODE, NICS
 from commcheck.kube.place import CONTAINER_LOG
+from commcheck.lazy import dataclass, regex
 from commcheck.model import UNKNOWN, Accelerator, Host, Machine, Rail
 from commcheck.report.cleaning import decode
 
@@ -35,9 +36,9 @@ VF_IDS: Final = {
 Sources: pci.ids, and the device table of Linux drivers/net/ethernet/broadcom/bnxt.
 """
 
-_BDF: Final = re.compile(r"[0-9a-fA-F]{4,}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+_BDF: Final = regex(r"[0-9a-fA-F]{4,}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
-_VIRTUAL: Final = re.compile(r"kvm|qemu|vmware|virtualbox|xen|bochs|hyper-v|virtual machine", re.I)
+_VIRTUAL: Final = regex(r"kvm|qemu|vmware|virtualbox|xen|bochs|hyper-v|virtual machine", re.I)
 """DMI names of hypervisors. Cloud names do not tell: bare metal is sold under them too."""
 
 

@@ -6,7 +6,7 @@ The check still runs. Only a fail is waived, never an error: what is not known c
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from commcheck.discover import FoundCheck
 from commcheck.errors import PlaybookError, Position
 from commcheck.fields import Fields
 from commcheck.inventory.declared import MAX_ERRORS, Notes, Refused
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Layer, Result, Status, Verdict
 from commcheck.strict_yaml import Node, compose, read_file
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.errors import Position
 from commcheck.fields import Fields
+from commcheck.lazy import dataclass
 from commcheck.model import Host, Machine, Rail, Subject
 from commcheck.strict_yaml import Node, Plain, Scalar
 

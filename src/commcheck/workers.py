@@ -14,13 +14,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any, Final, Literal, Self
 
 from commcheck.collect.fleet import STOP_S
 from commcheck.errors import HostError
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 from commcheck.stop import EXIT_CODES
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from commcheck.lazy import dataclass, regex
 
 
 class Ask(StrEnum):
@@ -102,12 +103,12 @@ RECOVERY: Final = 154
 """Says what the errors before it ask for: its text decides."""
 
 _RECOVERY: Final = (
-    (re.compile(r"to 0x\d \(None\)"), Xid("recovered", Ask.NOTHING)),
-    (re.compile(r"to 0x\d \(Node Reboot"), Xid("needs a reboot", Ask.POWER_CYCLE)),
-    (re.compile(r"to 0x\d \((?:GPU Reset|Drain)"), Xid("needs a reset", Ask.RESET)),
+    (regex(r"to 0x\d \(None\)"), Xid("recovered", Ask.NOTHING)),
+    (regex(r"to 0x\d \(Node Reboot"), Xid("needs a reboot", Ask.POWER_CYCLE)),
+    (regex(r"to 0x\d \((?:GPU Reset|Drain)"), Xid("needs a reset", Ask.RESET)),
 )
-_NON_FATAL: Final = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
-_FATAL: Final = re.compile(r"\bfatal\b", re.IGNORECASE)
+_NON_FATAL: Final = regex(r"\bnon-?fatal\b", re.IGNORECASE)
+_FATAL: Final = regex(r"\bfatal\b", re.IGNORECASE)
 _NVLINK_5: Final = range(144, 151)
 
 

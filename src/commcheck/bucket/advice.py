@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.bucket import layout
@@ -11,6 +10,7 @@ from commcheck.bucket.layout import Framework, cut
 from commcheck.bucket.link import Link
 from commcheck.bucket.simulate import Costs, Outcome, outcome, sizes_of, sweep
 from commcheck.bucket.work import Work
+from commcheck.lazy import dataclass
 
 NEAR: Final = 0.01
 """The largest size within this of the least step is advised: fewer launches, less noise."""

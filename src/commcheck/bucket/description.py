@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.bucket.work import Work, in_ready_order
 from commcheck.errors import UsageError
 from commcheck.frameworks.placed import Placed, read_json
+from commcheck.lazy import dataclass
 
 WHAT: Final = "model"
 _TIMES: Final = ("forward_ms", "backward_ms", "optimizer_ms")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
@@ -17,6 +17,7 @@ from typing import Final
 
 from commcheck.bucket.link import Link, fitted
 from commcheck.bucket.work import Work, split
+from commcheck.lazy import dataclass, regex
 from commcheck.trace.collectives import link_records
 from commcheck.trace.names import Kind, framework
 from commcheck.trace.read import read
@@ -25,7 +26,7 @@ from commcheck.trace.windows import Window, windows
 
 _REDUCES: Final = frozenset({"allreduce", "reduce_scatter", "reduce"})
 _GATHERED: Final = frozenset({"ZeRO-3", "FSDP", "FSDP2"})
-_INSIDE: Final = re.compile(r"tensor|(?<![a-z])tp(?![a-z])|(?<!data_)model_parallel|pipeline", re.I)
+_INSIDE: Final = regex(r"tensor|(?<![a-z])tp(?![a-z])|(?<!data_)model_parallel|pipeline", re.I)
 """Groups whose collectives belong to a layer or stage, not to gradients."""
 
 _UNIT_BYTES: Final = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.bucket.advice import LATENCY_FACTOR, Advice
@@ -12,6 +12,7 @@ from commcheck.bucket.link import Link
 from commcheck.bucket.work import Work
 from commcheck.check import failed, limit, passed, undecidable, warned
 from commcheck.frameworks import causes
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Figure, Remedy, Status, Verdict, Words
 
 

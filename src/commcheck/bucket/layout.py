@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import sub
 from typing import Final
+
+from commcheck.lazy import dataclass
 
 MIB: Final = 1 << 20
 

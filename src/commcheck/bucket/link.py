@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Final
 
 from commcheck.jobs.reading import Sweep, median
+from commcheck.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

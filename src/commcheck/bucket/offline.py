@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +23,7 @@ from commcheck.errors import ParseError, UsageError
 from commcheck.frameworks.causes import BUCKETS, TITLES
 from commcheck.jobs.offline import Told, read_runs
 from commcheck.jobs.reading import Sweep, factor
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Bound, Finding, Result, Verdict
 from commcheck.report.record import PlannedCheck
 
@@ -31,8 +31,8 @@ _SWEEP: Final = "all_reduce"
 _SCATTER: Final = 0.5
 """Of an all-reduce, which is a reduce-scatter and an all-gather of the same bytes."""
 
-_TRACE: Final = re.compile(r'"(traceEvents|deviceProperties|distributedInfo|schemaVersion)"')
-_BARE: Final = re.compile(r"\[\s*\{")
+_TRACE: Final = regex(r'"(traceEvents|deviceProperties|distributedInfo|schemaVersion)"')
+_BARE: Final = regex(r"\[\s*\{")
 """torch_npu writes a list of events and nothing around it."""
 
 _HEAD: Final = 1 << 16
@@ -77,7 +77,7 @@ class _Files:
 
 def analyse_bucket(
     paths: Sequence[Path],
-    options: Given = Given(),
+    options: Given = Given(),  # noqa: B008 - frozen
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Analysis:
     """Advise a bucket size for one rank's trace or a model description, and a sweep.

@@ -8,7 +8,7 @@ noise, and other users of the wire.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapreplace
 from itertools import accumulate
 from operator import add, sub
@@ -16,6 +16,7 @@ from operator import add, sub
 from commcheck.bucket.layout import Framework, cut
 from commcheck.bucket.link import Link
 from commcheck.bucket.work import Work
+from commcheck.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Literal
+
+from commcheck.lazy import dataclass
 
 Source = Literal["trace", "model", "model and trace"]
 

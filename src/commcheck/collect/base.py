@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Protocol
 
 from commcheck.command import Command
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 
 SUBJECTS = "subjects"

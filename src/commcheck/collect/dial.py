@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ from commcheck.collect.hostkeys import HostKey, HostKeys
 from commcheck.collect.lifetime import Visit
 from commcheck.collect.target import Target
 from commcheck.errors import HostError, Unreachable
+from commcheck.lazy import dataclass
 
 if TYPE_CHECKING:
     from fabric import Connection

@@ -9,10 +9,10 @@ from __future__ import annotations
 import errno
 import shlex
 import socket
-from dataclasses import dataclass
 from enum import StrEnum
 
 from commcheck.errors import ConnectionLost, HostError, Unreachable
+from commcheck.lazy import dataclass
 
 RETRIED = frozenset({"dropped-before-banner", "jump-host-lost", "out-of-resources"})
 """Codes worth another try: sshd drops connections at random above MaxStartups, a lost jump host

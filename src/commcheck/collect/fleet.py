@@ -7,13 +7,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.collect.base import Ask, Frame, Sink, Visitor
 from commcheck.collect.failures import out_of_resources
 from commcheck.collect.lifetime import in_background
 from commcheck.errors import HostDeadline, HostError, Interrupted, NotKept, Unreachable
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 
 STOP_S: Final = 5.0

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.command import clean
 from commcheck.errors import ConnectionLost
+from commcheck.lazy import dataclass, regex
 
 SLACK_BYTES: Final = 64 << 10
 """What may come beyond a cap, or between answers, before a host is cut off."""
@@ -25,7 +26,7 @@ NOISE_CAP_BYTES: Final = 1 << 20
 
 _NOISE_KEPT_BYTES: Final = 4096
 _MARKER_CAP_BYTES: Final = 200
-_MARKER: Final = re.compile(
+_MARKER: Final = regex(
     rb"begin (?P<begin>\d{1,6}) (?P<t0>\d{1,12}(?:\.\d{1,9})?)"
     rb"|end (?P<end>\d{1,6}) (?P<rc>-|\d{1,3}) (?P<t1>\d{1,12}(?:\.\d{1,9})?) (?P<how>[a-z]{1,8})"
     rb"|(?P<bye>bye)"

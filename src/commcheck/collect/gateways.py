@@ -12,12 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from commcheck.collect.lifetime import Visit
 from commcheck.collect.target import Target
 from commcheck.errors import HostError, Unreachable
+from commcheck.lazy import dataclass
 
 if TYPE_CHECKING:
     from fabric import Connection

@@ -17,11 +17,12 @@ import re
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
 from commcheck.errors import Unreachable
+from commcheck.lazy import dataclass
 
 
 class Mode(StrEnum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Sequence
 from functools import cache
@@ -11,6 +10,7 @@ from importlib.resources import files
 from typing import Final
 
 from commcheck.collect.base import Request
+from commcheck.lazy import regex
 
 NONCE_CHARS: Final = 32
 """Length of a nonce in the runner's text: fixed, so that the text's length is known before it."""
@@ -18,7 +18,7 @@ NONCE_CHARS: Final = 32
 DEADLINE_SLACK_S: Final = 10.0
 """The runner ends itself this much later than the client gives up."""
 
-_MARK: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_MARK: Final = regex(r"[A-Za-z0-9_.-]{1,64}")
 _MARK_END: Final = ":"
 """Not among a mark's characters: session 1 is not found where session 10 is looked for."""
 

@@ -6,18 +6,18 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NoReturn, Protocol
 
 from commcheck.collect import runner
 from commcheck.collect.base import SUBJECTS, Ask, Frame, Request, Sink, State
 from commcheck.collect.frames import Answer, FrameReader
 from commcheck.errors import ConnectionLost, HostDeadline, HostError, Unreachable
+from commcheck.lazy import dataclass, regex
 
 _TIMEOUT_CODES: Final = (None, 124, 137, 143)
 """timeout(1) answers 124, or 137 after -k; busybox and the runner's own limit 143 or 137."""
 
-_SUDO_REFUSES: Final = re.compile(
+_SUDO_REFUSES: Final = regex(
     rb"^sudo: |^Sorry, user .* is not allowed to |^\S+ is not in the sudoers file"
     rb"|may not run sudo on ",
     re.MULTILINE,

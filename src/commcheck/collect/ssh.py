@@ -10,7 +10,7 @@ import secrets
 import select
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +32,7 @@ from commcheck.errors import (
     Unreachable,
 )
 from commcheck.inventory.endpoint import endpoint
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 
 if TYPE_CHECKING:

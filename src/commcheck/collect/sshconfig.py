@@ -15,21 +15,21 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from commcheck.errors import Unreachable
+from commcheck.lazy import dataclass, regex
 
 if TYPE_CHECKING:
     from paramiko import SSHConfig
 
-_BEYOND_PLAIN: Final = re.compile(r"^\s*(include|match|canonicalize\w*)\b", re.I | re.M)
-_STANZA: Final = re.compile(r"^\s*host\b", re.I | re.M)
+_BEYOND_PLAIN: Final = regex(r"^\s*(include|match|canonicalize\w*)\b", re.I | re.M)
+_STANZA: Final = regex(r"^\s*host\b", re.I | re.M)
 _MAX_STANZAS: Final = 150
 """Where the parser's look-up (27 ms in 1000 stanzas) begins to cost as much as ``ssh -G``."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_.:%\[][A-Za-z0-9_.:%\[\]-]*")
+_NAME: Final = regex(r"[A-Za-z0-9_.:%\[][A-Za-z0-9_.:%\[\]-]*")
 """Host and user names that may stand in a command line: no shell characters, no option."""
 
 _MODES: Final = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from commcheck.collect.failures import Peer
@@ -16,6 +16,7 @@ from commcheck.collect.hostkeys import Mode, Wanted, lookup_names
 from commcheck.collect.sshconfig import Options, SshConfig, expand, is_safe_name
 from commcheck.errors import Unreachable
 from commcheck.inventory.endpoint import Endpoint, Hop
+from commcheck.lazy import dataclass
 
 _MAX_HOPS = 8
 _GLOBAL_KNOWN_HOSTS = (Path("/etc/ssh/ssh_known_hosts"), Path("/etc/ssh/ssh_known_hosts2"))

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import IO, Final, Self
 
@@ -39,6 +39,7 @@ from commcheck.demo.server import Rules
 from commcheck.demo.state import LINE_RATE_GBITS, healthy
 from commcheck.discover import FoundCheck
 from commcheck.inventory.load import load
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Machine
 from commcheck.plan import Asked, requests
 from commcheck.report.cleaning import decode
@@ -47,9 +48,9 @@ from commcheck.subjects import machine
 FILES_A_HOST: Final = 4
 """Descriptors of a host: listener, connection, and some to spare."""
 
-_LENGTH: Final = re.compile(rb"head -c (\d+)")
-_NONCE: Final = re.compile(r"^N=([0-9a-f]+)$", re.MULTILINE)
-_TOLD: Final = re.compile(
+_LENGTH: Final = regex(rb"head -c (\d+)")
+_NONCE: Final = regex(r"^N=([0-9a-f]+)$", re.MULTILINE)
+_TOLD: Final = regex(
     # A script among the words has lines of its own.
     r"^c (?P<number>\d+) (?P<most>\d+) \d+ [01] (?P<words>.*?)$(?=\nc \d+ \d+ \d+ [01] |\n#|\Z)",
     re.MULTILINE | re.DOTALL,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final
+
+from commcheck.lazy import dataclass
 
 PACKET_BYTES: Final = 4_120
 """An RDMA packet of the largest MTU, as a port counts it."""

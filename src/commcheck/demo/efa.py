@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.demo.counts import Count
+from commcheck.lazy import dataclass
 
 PACKETS: Final = Count(44_019_961_006, 250_000)
 """Packets of a device under load."""

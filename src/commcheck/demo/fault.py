@@ -6,11 +6,11 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from commcheck.demo import faults
 from commcheck.demo.state import HostState
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

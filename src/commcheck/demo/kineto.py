@@ -6,8 +6,9 @@ import base64
 import gzip
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from commcheck.lazy import dataclass
 
 _PIECE: Final = 3000
 _THREAD: Final = 41000

@@ -6,7 +6,6 @@ The lines of NCCL 2.28 at NCCL_DEBUG=INFO with the subsystems INIT, BOOTSTRAP, E
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.demo.job import HOSTS, comm_id, local_ranks, log_path, variables
@@ -14,6 +13,7 @@ from commcheck.demo.parts import File
 from commcheck.demo.paths import has_gpudirect, has_rdma
 from commcheck.demo.state import HostState, NicState
 from commcheck.demo.tools.ip import addresses
+from commcheck.lazy import dataclass
 from commcheck.nccl.environment.names import params
 
 _VERSION: Final = "2.28.9+cuda12.8"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.demo.counts import Count
+from commcheck.lazy import dataclass
 
 PACKETS: Final = Count(88_119_922_013, 500_000)
 """Packets of a port under load."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
 from commcheck.demo import sysfs, tools
 from commcheck.demo.state import HostState
+from commcheck.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

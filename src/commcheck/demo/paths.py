@@ -8,11 +8,12 @@ sweep, in the counters and in a training step alike.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from commcheck.demo.counts import Count, Counts, plus
 from commcheck.demo.state import HostState, NicState, active_mtu_bytes
+from commcheck.lazy import dataclass
 
 _UNTAGGED: Final = 0
 """Priority of a packet without a tag where the port trusts tags alone."""

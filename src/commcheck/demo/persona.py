@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from commcheck.demo import personas
 from commcheck.demo.fault import near
 from commcheck.demo.state import HostState, healthy
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass
 
 DEFAULT = "h100-roce"
 

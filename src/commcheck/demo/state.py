@@ -6,7 +6,7 @@ A fault changes facts and nothing else, so that it shows in every tool as on a r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from commcheck.demo.counts import HEALTHY, Counts
@@ -16,6 +16,7 @@ from commcheck.demo.npu import NpuState
 from commcheck.demo.upkeep import GOOD_CARE, GOOD_UPKEEP, GpuCare, Upkeep
 from commcheck.formats.gid_table import Gid
 from commcheck.formats.qos import Qos, TrafficClass
+from commcheck.lazy import dataclass
 
 CLASS_OF_PRIORITY: Final = (1, 0, 2, 3, 4, 5, 6, 7)
 """Traffic class of each priority by 802.1Q: 0 is best effort and stands above background, 1."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.demo.nccl_log import World, rank_log
@@ -36,6 +36,7 @@ from commcheck.jobs.simulate import (
     rate_of,
     simulate,
 )
+from commcheck.lazy import dataclass
 
 TOOLS: Final = (
     "mpirun",

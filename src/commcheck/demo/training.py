@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from commcheck.demo.kineto import Kernel, Traced, lines
 from commcheck.demo.paths import Path, inside, network
 from commcheck.demo.state import HostState
+from commcheck.lazy import dataclass
 
 _WIDTH: Final = 4096
 _PIECES: Final = 5  # kernels of one block in each pass

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from commcheck.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "cann-version"
 
@@ -24,7 +23,7 @@ _FILES: Final = (
     ),
     f"{_PLACE}/firmware/version.info",
 )
-_LINE: Final = re.compile(
+_LINE: Final = regex(
     rf"{_PLACE}/(ascend-toolkit|nnae|nnrt|firmware)/\S+:[Vv]ersion=([A-Za-z0-9_.+-]{{1,64}})\s*"
 )
 

@@ -7,13 +7,13 @@ which is the kernel's flag and so holds for PTP as well.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import need, once, only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Clock:
     offset_s: float | None = None
 
 
-_SYSTEM_TIME: Final = re.compile(r"(\d{1,12}\.\d{1,9}) seconds (slow|fast) of NTP time")
-_LEAP: Final = re.compile(r"Normal|Insert second|Delete second|Not synchronised")
+_SYSTEM_TIME: Final = regex(r"(\d{1,12}\.\d{1,9}) seconds (slow|fast) of NTP time")
+_LEAP: Final = regex(r"Normal|Insert second|Delete second|Not synchronised")
 
 
 def parse_chrony(output: Output) -> Clock:

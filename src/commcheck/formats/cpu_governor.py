@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import regex
 
 TOOL: Final = "cpu-governor"
 
-_GOVERNOR: Final = re.compile(r"performance|powersave|schedutil|ondemand|conservative|userspace")
+_GOVERNOR: Final = regex(r"performance|powersave|schedutil|ondemand|conservative|userspace")
 _NOTHING: Final = 1
 """grep's exit code where no line was found; 2 with -s where there is no such folder."""
 

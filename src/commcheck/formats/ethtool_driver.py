@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.formats.lines import need, once, only, whole_lines
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "ethtool-driver"
 
-_FIRMWARE: Final = re.compile(r"([\w.-]+)?(?: \((\w+)\)|/pkg ([\w.-]+))? ?")
+_FIRMWARE: Final = regex(r"([\w.-]+)?(?: \((\w+)\)|/pkg ([\w.-]+))? ?")
 
 
 @dataclass(frozen=True, slots=True)

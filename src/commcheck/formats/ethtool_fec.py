@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass
 from commcheck.model import Rail
 
 TOOL: Final = "ethtool-fec"

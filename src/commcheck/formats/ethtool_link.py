@@ -7,20 +7,20 @@ read here and must be a whole line: cut output is refused.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "ethtool"
 
-_LINE: Final = re.compile(r"\t([A-Z][A-Za-z -]*): *(.*?) *")
-_MODE: Final = re.compile(r"\t {8,}(\S+) *")
-_UNKNOWN: Final = re.compile(r"Unknown!(?: \(\d+\))?")
-_DETECTED: Final = re.compile(r"(yes|no)(?: \((.*)\))?")
+_LINE: Final = regex(r"\t([A-Z][A-Za-z -]*): *(.*?) *")
+_MODE: Final = regex(r"\t {8,}(\S+) *")
+_UNKNOWN: Final = regex(r"Unknown!(?: \(\d+\))?")
+_DETECTED: Final = regex(r"(yes|no)(?: \((.*)\))?")
 _KEYS: Final = frozenset(
     {
         "Supported link modes",

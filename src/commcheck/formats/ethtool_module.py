@@ -8,28 +8,26 @@ they are kept by name and are a hint beside the powers.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "ethtool-module"
 
-_LINE: Final = re.compile(r"\t(\S.*?) *: (.*)")
-_POWER: Final = re.compile(
+_LINE: Final = regex(r"\t(\S.*?) *: (.*)")
+_POWER: Final = regex(
     r"(Rcvr signal avg optical power|Receiver signal OMA|Receiver signal average optical power"
     r"|Transmit avg optical power) ?\(Channel (\d{1,2})\)"
 )
-_DBM: Final = re.compile(r"\d+\.\d+ mW / (-inf|-?\d+\.\d+) dBm")
-_FLAG: Final = re.compile(
-    r"(.*?(?:high|low) (?:alarm|warning))(?: +\(C(?:hannel|han) (\d{1,2})\))?"
-)
-_TEMPERATURE: Final = re.compile(r"(-?\d+\.\d+) degrees C / -?\d+\.\d+ degrees F")
-_CODED: Final = re.compile(r"0x[0-9a-f]{2} \((.*)\)")
+_DBM: Final = regex(r"\d+\.\d+ mW / (-inf|-?\d+\.\d+) dBm")
+_FLAG: Final = regex(r"(.*?(?:high|low) (?:alarm|warning))(?: +\(C(?:hannel|han) (\d{1,2})\))?")
+_TEMPERATURE: Final = regex(r"(-?\d+\.\d+) degrees C / -?\d+\.\d+ degrees F")
+_CODED: Final = regex(r"0x[0-9a-f]{2} \((.*)\)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "ethtool-pause"
 
-_DEVICE: Final = re.compile(r"^Pause parameters for (\S+):$", re.MULTILINE)
-_LINE: Final = re.compile(r"^(Autonegotiate|RX|TX):\t+(on|off)\n", re.MULTILINE)
+_DEVICE: Final = regex(r"^Pause parameters for (\S+):$", re.MULTILINE)
+_LINE: Final = regex(r"^(Autonegotiate|RX|TX):\t+(on|off)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,15 @@ from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.counters import Counters
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import regex
 from commcheck.model import Rail
 
 TOOL: Final = "ethtool-stats"
 
 _HEAD: Final = "NIC statistics:"
-_NUMBER: Final = re.compile(r"-?[0-9]{1,20}")
-_OF_A_QUEUE: Final = re.compile(r"\[\d+\]|(?:[rt]x|ch|queue_|ptp_ch)\d")
-_NONE: Final = re.compile(r"no stats available|Operation not supported", re.I)
+_NUMBER: Final = regex(r"-?[0-9]{1,20}")
+_OF_A_QUEUE: Final = regex(r"\[\d+\]|(?:[rt]x|ch|queue_|ptp_ch)\d")
+_NONE: Final = regex(r"no stats available|Operation not supported", re.I)
 
 
 def parse(output: Output) -> Counters:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, clean, require_ok
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import regex
 
 VERSION_TOOL: Final = "nv-fabricmanager"
 SWITCHES_TOOL: Final = "nvswitch"
 
-_VERSION: Final = re.compile(r"Fabric Manager version is : (\d{3,4}(?:\.\d{1,4}){1,3})")
+_VERSION: Final = regex(r"Fabric Manager version is : (\d{3,4}(?:\.\d{1,4}){1,3})")
 _DEVICES: Final = "/proc/driver/nvidia-nvswitch/devices"
-_DEVICE: Final = re.compile(rf"/\S*{_DEVICES[1:]}/([0-9a-f]{{4}}:[0-9a-f:.]{{7}})")
+_DEVICE: Final = regex(rf"/\S*{_DEVICES[1:]}/([0-9a-f]{{4}}:[0-9a-f:.]{{7}})")
 
 
 def parse_version(output: Output) -> str:

@@ -7,28 +7,27 @@ after the other: a table that lacks one was cut, and is refused.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "sysfs-gids"
 
 ZERO: Final = ":".join(["0000"] * 8)
 _PORT: Final = "/sys/class/infiniband/{hca}/ports/{port}"
-_LINE: Final = re.compile(
+_LINE: Final = regex(
     r"/\S*?/?sys/class/infiniband/([^/]+)/ports/(\d+)/(gids|gid_attrs/types|gid_attrs/ndevs)"
     r"/(\d{1,4}):(.*)"
 )
 _FORMS: Final = {
-    "gids": re.compile(r"[0-9a-f]{4}(?::[0-9a-f]{4}){7}"),
-    "gid_attrs/types": re.compile(r"IB/RoCE v1|RoCE v2"),
-    "gid_attrs/ndevs": re.compile(r"[^\s/:]{1,15}"),  # the kernel's limit for a name
+    "gids": regex(r"[0-9a-f]{4}(?::[0-9a-f]{4}){7}"),
+    "gid_attrs/types": regex(r"IB/RoCE v1|RoCE v2"),
+    "gid_attrs/ndevs": regex(r"[^\s/:]{1,15}"),  # the kernel's limit for a name
 }
 
 

@@ -7,14 +7,13 @@ libraries, which a login of SSH does not name. ``-i`` takes the physical chip id
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass, regex
 
 R = TypeVar("R")
 
@@ -58,7 +57,7 @@ Every word comes from here but the ids, which are numbers.
 PING_S: Final = 4.0
 """Seconds that three packets take, and the tool to start."""
 
-FAILURES: Final = re.compile(
+FAILURES: Final = regex(
     r"hccn_tool is busy|Command execute failed!|Cmd execute failed!|permission denied: |"
     r"The device is not exist!|Get device health status failed!|The cmd line execute timeout!|"
     r"The VM does not support this command|The command is not supported on this product|"
@@ -66,7 +65,7 @@ FAILURES: Final = re.compile(
 )
 """What the tool says where it could not answer; it often exits 0 then."""
 
-_HEAD: Final = re.compile(r"\[npu (\d{1,2}) rc (\d{1,3})\]")
+_HEAD: Final = regex(r"\[npu (\d{1,2}) rc (\d{1,3})\]")
 
 
 @dataclass(frozen=True, slots=True)

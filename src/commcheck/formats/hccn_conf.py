@@ -8,13 +8,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import whole_lines
+from commcheck.lazy import dataclass
 
 TOOL: Final = "hccn.conf"
 

@@ -6,13 +6,13 @@ The NPU writes down the last changes of its link, newest first, by its own clock
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from commcheck.errors import ParseError
 from commcheck.formats.hccn import per_npu
 from commcheck.formats.lines import once, only
+from commcheck.lazy import dataclass
 
 _TIME: Final = "%a %b %d %H:%M:%S %Y"
 

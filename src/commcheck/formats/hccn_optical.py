@@ -6,12 +6,12 @@ Powers are mW for each lane, thresholds stand in the same answer, flags are bit 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from commcheck.errors import ParseError
 from commcheck.formats.hccn import per_npu
 from commcheck.formats.lines import need, once, only
+from commcheck.lazy import dataclass
 
 State = Literal["present", "absent", "unreachable"]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.errors import ParseError
 from commcheck.formats.hccn import PerNpu, per_npu
 from commcheck.formats.lines import only
+from commcheck.lazy import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def link(text: str, tool: str) -> NpuLink:
     return NpuLink(up, loss_percent(ping) if mark else None)
 
 
-_LOSS: Final = re.compile(
+_LOSS: Final = regex(
     r"^(\d+) packets transmitted, (\d+) received, (\d{1,3}\.\d+)% packets? loss$", re.MULTILINE
 )
 
@@ -73,7 +73,7 @@ def speed(text: str, tool: str) -> int | None:
     return None if said is None else int(said)
 
 
-_UNSET: Final = re.compile(r"Get \w+ failed, because no \w+ was preset there!\n|\n*")
+_UNSET: Final = regex(r"Get \w+ failed, because no \w+ was preset there!\n|\n*")
 
 
 def address(text: str, tool: str) -> ipaddress.IPv4Interface | None:

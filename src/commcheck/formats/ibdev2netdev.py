@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "ibdev2netdev"
 
-_LINE: Final = re.compile(
+_LINE: Final = regex(
     r"(?:[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] ([\w.-]+) .*? |([\w.-]+) )"
     r"port (\d+)(?: \(\w+ *\))? <?=+> ([\w.-]+)(?: \((Up|Down)\))?"
 )

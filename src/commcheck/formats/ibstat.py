@@ -14,10 +14,11 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import need, once, only, whole_lines
 from commcheck.formats.rdma_port import STATES, RdmaPort
+from commcheck.lazy import regex
 
 TOOL: Final = "ibstat"
 
-_PHYS: Final = re.compile(r"[A-Z]\w*(?: \w+)*")
+_PHYS: Final = regex(r"[A-Z]\w*(?: \w+)*")
 
 
 def parse(output: Output) -> tuple[RdmaPort, ...]:

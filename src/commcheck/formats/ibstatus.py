@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from commcheck.check import Reader
@@ -10,10 +9,11 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import need, once, only, whole_lines
 from commcheck.formats.rdma_port import HEX, RATE, SYSFS_PHYS, SYSFS_STATE, RdmaPort
+from commcheck.lazy import regex
 
 TOOL: Final = "ibstatus"
 
-_HEAD: Final = re.compile(r"Infiniband device '([\w.-]+)' port (\d+) status:")
+_HEAD: Final = regex(r"Infiniband device '([\w.-]+)' port (\d+) status:")
 
 
 def parse(output: Output) -> tuple[RdmaPort, ...]:

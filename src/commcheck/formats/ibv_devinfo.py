@@ -7,20 +7,21 @@ words in front of the bracketed codes are those of the tool, the codes are the v
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.formats.lines import only
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "ibv_devinfo"
 
-_LINE: Final = re.compile(r"\t*([a-z_]+):\t+(\S.*)?")  # a blank after the tabs is damage
-_MTU: Final = re.compile(r"(256|512|1024|2048|4096) \(([1-5])\)")
-_STATE: Final = re.compile(r"PORT_(NOP|DOWN|INIT|ARMED|ACTIVE|ACTIVE_DEFER) \(\d\)")
-_LINK_LAYER: Final = re.compile(r"Ethernet|InfiniBand|Unspecified|Unknown")
+_LINE: Final = regex(r"\t*([a-z_]+):\t+(\S.*)?")  # a blank after the tabs is damage
+_MTU: Final = regex(r"(256|512|1024|2048|4096) \(([1-5])\)")
+_STATE: Final = regex(r"PORT_(NOP|DOWN|INIT|ARMED|ACTIVE|ACTIVE_DEFER) \(\d\)")
+_LINK_LAYER: Final = regex(r"Ethernet|InfiniBand|Unspecified|Unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +124,7 @@ def _number(value: str, text: str) -> int:
 
 
 def _match(pattern: str | re.Pattern[str], value: str, text: str) -> str:
-    match = re.fullmatch(pattern, value)
-    if match is None:
-        wanted = pattern if isinstance(pattern, str) else pattern.pattern
-        raise ParseError(TOOL, text, f"{wanted}, not {value[:60]!r}")
-    return match[0]
+    return only(pattern, value, text, TOOL)[0]
 
 
 def _why(output: Output) -> tuple[str, str]:

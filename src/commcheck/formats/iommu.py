@@ -5,20 +5,19 @@ Two listings of ``/sys/kernel/iommu_groups``. A host whose IOMMU is off has no g
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import files, only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "sysfs-iommu"
 
 _GROUPS: Final = "/sys/kernel/iommu_groups"
-_TYPE: Final = re.compile(r"/iommu_groups/(\d+)/type$")
-_DEVICE: Final = re.compile(r"/\S*iommu_groups/(\d+)/devices/([0-9a-f]{4,}:[0-9a-f:.]+)")
+_TYPE: Final = regex(r"/iommu_groups/(\d+)/type$")
+_DEVICE: Final = regex(r"/\S*iommu_groups/(\d+)/devices/([0-9a-f]{4,}:[0-9a-f:.]+)")
 
 
 @dataclass(frozen=True, slots=True)

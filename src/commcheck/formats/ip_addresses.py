@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Interface, NetmaskValueError
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import parse_json
+from commcheck.lazy import dataclass
 
 TOOL: Final = "ip"
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import ParseError
 from commcheck.formats.lines import files, only
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "proc-ipv4"
 
 _CONF: Final = "/proc/sys/net/ipv4/conf"
 _NAMES: Final = ("arp_announce", "arp_ignore", "rp_filter")
-_TAIL: Final = re.compile(rf"/conf/(\S+)/({'|'.join(_NAMES)})$")
+_TAIL: Final = regex(rf"/conf/(\S+)/({'|'.join(_NAMES)})$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from typing import Final
 from commcheck.check import Reader, first_of
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.lazy import regex
 
-_LINE: Final = re.compile(r"(\w+) +\d+ +(?:-?\d+|-)(?: .*)?")
+_LINE: Final = regex(r"(\w+) +\d+ +(?:-?\d+|-)(?: .*)?")
 
 
 def parse(output: Output) -> frozenset[str]:

@@ -7,33 +7,32 @@ without it, no report is not the same as none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "journalctl-xid"
 FILES_TOOL: Final = "syslog-xid"
 
-_JOURNAL: Final = re.compile(r"\[ *(\d{1,9}\.\d{1,6})\] \S{1,255} \S{1,64}: (.*)")
-_SYSLOG: Final = re.compile(
+_JOURNAL: Final = regex(r"\[ *(\d{1,9}\.\d{1,6})\] \S{1,255} \S{1,64}: (.*)")
+_SYSLOG: Final = regex(
     r"(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT[\d:.+Z-]{8,24}) \S{1,255} kernel: "
     r"(?:\[ *\d+\.\d+\] )?(.*)"
 )
-_XID: Final = re.compile(
+_XID: Final = regex(
     r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F:.]{5,12})(?: [^)]{1,40})?\): (\d{1,3})"
     r"(?:[ ,](.*))?"
 )
-_SXID: Final = re.compile(
+_SXID: Final = regex(
     r"nvidia-nvswitch\S*: SXid \(PCI:([0-9a-fA-F]{4,8}:[0-9a-fA-F:.]{5,12})\): (\d{1,6}), ?(.*)"
 )
-_BOOT: Final = re.compile(r"Linux version (\S{1,80}) .*")
-_UPTIME: Final = re.compile(r"(\d{1,12}\.\d{2}) \d{1,14}\.\d{2}\n")
+_BOOT: Final = regex(r"Linux version (\S{1,80}) .*")
+_UPTIME: Final = regex(r"(\d{1,12}\.\d{2}) \d{1,14}\.\d{2}\n")
 
 
 @dataclass(frozen=True, slots=True)

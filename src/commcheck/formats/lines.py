@@ -20,10 +20,10 @@ def whole_lines(text: str, tool: str) -> list[str]:
 
 def only(pattern: str | re.Pattern[str], value: str, text: str, tool: str) -> re.Match[str]:
     """The match of the whole value; raises ``ParseError`` where it has another form."""
-    match = re.fullmatch(pattern, value)
+    form = re.compile(pattern) if isinstance(pattern, str) else pattern
+    match = form.fullmatch(value)
     if match is None:
-        wanted = pattern if isinstance(pattern, str) else pattern.pattern
-        raise ParseError(tool, text, f"{wanted}, not {value[:60]!r}")
+        raise ParseError(tool, text, f"{form.pattern}, not {value[:60]!r}")
     return match
 
 

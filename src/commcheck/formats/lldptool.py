@@ -7,7 +7,6 @@ lacks it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
@@ -15,6 +14,7 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import only, whole_lines
 from commcheck.formats.lldp import Neighbour
+from commcheck.lazy import dataclass
 from commcheck.model import Rail
 
 TOOL: Final = "lldptool"

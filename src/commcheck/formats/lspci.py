@@ -8,27 +8,25 @@ the numbers say it. Without root a device shows no capabilities at all, and says
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "lspci"
 
-_HEAD: Final = re.compile(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.*)")
-_LINK: Final = re.compile(
+_HEAD: Final = regex(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.*)")
+_LINK: Final = regex(
     r"(?:Port #\d+, )?Speed (\d+(?:\.\d)?)GT/s(?: \(\w+\))?, Width x(\d+)(?: \(\w+\))?(?:,.*)?"
 )
-_BUS: Final = re.compile(
-    r"primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2}),.*"
-)
-_SIZES: Final = re.compile(r"MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes")
-_ACS: Final = re.compile(r"[A-Z]\w+[+-](?: [A-Z]\w+[+-])*")
-_TYPE: Final = re.compile(r"Capabilities: \[\w+\] Express \(v\d\) (.*?)(?: \(Slot[+-]\))?(?:, .*)?")
+_BUS: Final = regex(r"primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2}),.*")
+_SIZES: Final = regex(r"MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes")
+_ACS: Final = regex(r"[A-Z]\w+[+-](?: [A-Z]\w+[+-])*")
+_TYPE: Final = regex(r"Capabilities: \[\w+\] Express \(v\d\) (.*?)(?: \(Slot[+-]\))?(?:, .*)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,28 +9,29 @@ anywhere is missed there and refused.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.qos import Qos, TrafficClass
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "mlnx_qos"
 
 _DCBX: Final = {"OS controlled": "os", "Firmware controlled": "firmware"}
-_FLAGS: Final = re.compile(r"\tenabled((?:\s+[01]){8})\s*")
-_BUFFER_ROW: Final = re.compile(r"\tbuffer((?:\s+[0-7]){8})\s*")
-_DSCP_ROW: Final = re.compile(r"\tprio:([0-7]) dscp:((?:\d\d,)*)\s*")
-_DEFAULT_ROW: Final = re.compile(r"\tprio:([0-7])\s*")
-_BUFFERS: Final = re.compile(r"((?:\d+,){8})(?:(?:total_size|max_buffer_size)=(\d+))?\s*")
-_TC: Final = re.compile(
+_FLAGS: Final = regex(r"\tenabled((?:\s+[01]){8})\s*")
+_BUFFER_ROW: Final = regex(r"\tbuffer((?:\s+[0-7]){8})\s*")
+_DSCP_ROW: Final = regex(r"\tprio:([0-7]) dscp:((?:\d\d,)*)\s*")
+_DEFAULT_ROW: Final = regex(r"\tprio:([0-7])\s*")
+_BUFFERS: Final = regex(r"((?:\d+,){8})(?:(?:total_size|max_buffer_size)=(\d+))?\s*")
+_TC: Final = regex(
     r"tc: ([0-7]) ratelimit: (unlimited|(\d+(?:\.\d+)?) Gbps), "
     r"tsa: (?:(vendor|strict|unknown)|ets, bw: (\d{1,3})%)\s*"
 )
-_PRIORITY: Final = re.compile(r"\t priority:  ([0-7])\s*")
+_PRIORITY: Final = regex(r"\t priority:  ([0-7])\s*")
 
 
 @dataclass(slots=True)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import once, only, whole_lines
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "mlxconfig"
 
-_HEAD: Final = re.compile(r"(Device type|Name|Description|Device):\s+(\S.*?)\s*")
-_ROW: Final = re.compile(r"\s{4,}\*?\s*([A-Z][A-Z0-9_]+(?:\[\d+(?:\.\.\d+)?\])?)\s+(\S.*?)\s*")
-_VALUE: Final = re.compile(r"[\w.-]+(?:\(\d+\))?|Array\[[\d.]+\]")
+_HEAD: Final = regex(r"(Device type|Name|Description|Device):\s+(\S.*?)\s*")
+_ROW: Final = regex(r"\s{4,}\*?\s*([A-Z][A-Z0-9_]+(?:\[\d+(?:\.\.\d+)?\])?)\s+(\S.*?)\s*")
+_VALUE: Final = regex(r"[\w.-]+(?:\(\d+\))?|Array\[[\d.]+\]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ same sections. Values are texts in both. ``15E-255`` is the tool's zero, ``N/A``
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import need, once, only, parse_json, whole_lines
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "mlxlink"
 
-_BER: Final = re.compile(r"(\d+(?:\.\d+)?)[eE](-?\d{1,3})")
+_BER: Final = regex(r"(\d+(?:\.\d+)?)[eE](-?\d{1,3})")
 _NEEDED: Final = {
     "State",
     "Physical state",

@@ -5,18 +5,17 @@ A vendor's package has one; the kernel's own drivers have none and come with the
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "sysfs-module-version"
 
-_LINE: Final = re.compile(r"/\S*/module/version:(\S{1,64})\n")
+_LINE: Final = regex(r"/\S*/module/version:(\S{1,64})\n")
 
 
 @dataclass(frozen=True, slots=True)

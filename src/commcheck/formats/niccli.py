@@ -7,7 +7,6 @@ on the host. It takes a second for each port, so it is left alone where ``dcb`` 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
@@ -15,6 +14,7 @@ from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
 from commcheck.formats.qos import Qos, TrafficClass
+from commcheck.lazy import dataclass
 from commcheck.model import Rail
 
 TOOL: Final = "niccli"

@@ -6,7 +6,6 @@ Only those that the table does not call OK are asked, each by a call of its own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
@@ -14,6 +13,7 @@ from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import once, only, whole_lines
 from commcheck.formats.npu_smi import HEALTH
+from commcheck.lazy import dataclass
 
 TOOL: Final = "npu-smi-health"
 

@@ -7,13 +7,13 @@ Ids may have gaps. A module of an A3 has two chips under one NPU id.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "npu-smi"
 TOPO_TOOL: Final = "npu-smi-topo"
@@ -44,8 +44,8 @@ class NpuSmi:
     chips: tuple[NpuChip, ...]
 
 
-_FIRST: Final = re.compile(r"\| (\d{1,2}) {2,}(\S+)\s+\| (\w+)\s+\| .*\|")
-_SECOND: Final = re.compile(
+_FIRST: Final = regex(r"\| (\d{1,2}) {2,}(\S+)\s+\| (\w+)\s+\| .*\|")
+_SECOND: Final = regex(
     r"\| (\d)(?: +(\d{1,2}))? {2,}\| ([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]) +\| .*\|"
 )
 

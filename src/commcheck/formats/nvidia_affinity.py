@@ -6,20 +6,20 @@ The columns behind the matrix. Some drivers lack the NUMA column, some write ``N
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-affinity"
 
 UNTOLD: Final = "N/A"
 
-_RANGES: Final = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
-_WAY: Final = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|N/A")
+_RANGES: Final = regex(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
+_WAY: Final = regex(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|N/A")
 
 
 @dataclass(frozen=True, slots=True)

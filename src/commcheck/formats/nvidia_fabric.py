@@ -5,12 +5,12 @@ A call of its own, since an older driver refuses all of it for a column that it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.formats.nvidia_query import Row, in_order, rows
+from commcheck.lazy import dataclass
 
 TOOL: Final = "nvidia-smi-fabric"
 

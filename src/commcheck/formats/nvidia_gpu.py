@@ -5,12 +5,12 @@ One call tells all of it, together with the PCIe link, since every start of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.formats.nvidia_query import COLUMNS, Row, in_order, rows
+from commcheck.lazy import dataclass
 
 TOOL: Final = "nvidia-smi-gpu"
 

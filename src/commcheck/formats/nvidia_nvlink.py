@@ -7,18 +7,18 @@ told by the exit code, and by GPUs of one name having as many links.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-nvlink"
 
-_GPU: Final = re.compile(r"GPU (\d{1,3}): (\S.*?) \(UUID: GPU-[0-9a-f-]{36}\)\s*")
-_LINK: Final = re.compile(r"[\t ]+Link (\d{1,2}): (?:<inactive>|(\d{1,3}(?:\.\d+)?) GB/s)\s*")
-_ALL_DEAD: Final = re.compile(r"NVML: Unable to retrieve NVLink information as all links are in")
+_GPU: Final = regex(r"GPU (\d{1,3}): (\S.*?) \(UUID: GPU-[0-9a-f-]{36}\)\s*")
+_LINK: Final = regex(r"[\t ]+Link (\d{1,2}): (?:<inactive>|(\d{1,3}(?:\.\d+)?) GB/s)\s*")
+_ALL_DEAD: Final = regex(r"NVML: Unable to retrieve NVLink information as all links are in")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ whose link generation is low may only be asleep; that is why its load is asked w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.nvidia_query import COLUMNS
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-query"
 
@@ -32,7 +32,7 @@ _UNKNOWN: Final = frozenset(
     {"[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]"}
 )
 _IDLE: Final = 0x1  # nvmlClocksEventReasonGpuIdle
-_BUS: Final = re.compile(r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]")
+_BUS: Final = regex(r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]")
 
 
 @dataclass(frozen=True, slots=True)

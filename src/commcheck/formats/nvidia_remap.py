@@ -5,13 +5,13 @@ GPUs from A100 on have spare rows; others print no row here, or values that are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import ParseError
 from commcheck.formats.nvidia_query import Row, rows
+from commcheck.lazy import dataclass
 
 TOOL: Final = "nvidia-smi-remap"
 

@@ -8,18 +8,18 @@ was cut short does not leave at 0.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi"
 
-_GPU: Final = re.compile(r"GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[0-9a-f-]{36})\)\s*")
-_LOST: Final = re.compile(
+_GPU: Final = regex(r"GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[0-9a-f-]{36})\)\s*")
+_LOST: Final = regex(
     r"Unable to determine the device handle for (?:GPU|gpu) ?([0-9A-Fa-f:.]+): (.*)"
 )
 
@@ -33,10 +33,10 @@ class DriverTrouble(StrEnum):
 
 
 _TROUBLES: Final = (
-    (re.compile(r"Driver/library version mismatch"), DriverTrouble.MISMATCH),
-    (re.compile(r"couldn't communicate with the NVIDIA driver"), DriverTrouble.NO_DRIVER),
-    (re.compile(r"Driver Not Loaded"), DriverTrouble.NO_DRIVER),
-    (re.compile(r"^No devices (?:were )?found", re.MULTILINE), DriverTrouble.NO_DEVICES),
+    (regex(r"Driver/library version mismatch"), DriverTrouble.MISMATCH),
+    (regex(r"couldn't communicate with the NVIDIA driver"), DriverTrouble.NO_DRIVER),
+    (regex(r"Driver Not Loaded"), DriverTrouble.NO_DRIVER),
+    (regex(r"^No devices (?:were )?found", re.MULTILINE), DriverTrouble.NO_DEVICES),
 )
 
 

@@ -8,17 +8,17 @@ it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-topo"
 
-_WORD: Final = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|N/A")
+_WORD: Final = regex(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|N/A")
 _AFFINITY: Final = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 

@@ -6,16 +6,16 @@ The kernel's own line tells what is loaded; the module file on disk may be a new
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-version"
 
-_LINE: Final = re.compile(
+_LINE: Final = regex(
     r"^NVRM version: NVIDIA UNIX (?:(Open )|(?:x86_64|aarch64|ppc64le) )?Kernel Module "
     r"(?:for (?:x86_64|aarch64|ppc64le) )? *"
     r"(\d+(?:\.\d+)+) .*\n",

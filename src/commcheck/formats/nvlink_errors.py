@@ -7,24 +7,23 @@ having as many counters.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-nvlink-errors"
 
-_GPU: Final = re.compile(r"GPU (\d{1,3}): (\S.*?) \(UUID: GPU-[0-9a-f-]{36}\)\s*")
-_COUNTER: Final = re.compile(r"\s+Link (\d{1,2}): ([A-Z][A-Za-z0-9 /()-]{2,60}): (\S.{0,40}?)\s*")
-_INACTIVE: Final = re.compile(
+_GPU: Final = regex(r"GPU (\d{1,3}): (\S.*?) \(UUID: GPU-[0-9a-f-]{36}\)\s*")
+_COUNTER: Final = regex(r"\s+Link (\d{1,2}): ([A-Z][A-Za-z0-9 /()-]{2,60}): (\S.{0,40}?)\s*")
+_INACTIVE: Final = regex(
     r"\s+Link (\d{1,2}): <inactive>\s*|"
     r"\s*NVML: Unable to retrieve NVLink information as all links are inActive\s*"
 )
-_NUMBER: Final = re.compile(r"\d{1,20}")
-_OTHER: Final = re.compile(r"N/A|<inactive>|\d{1,3}(?:\.\d+)?[eE][+-]?\d{1,3}|\d+\.\d+")
+_NUMBER: Final = regex(r"\d{1,20}")
+_OTHER: Final = regex(r"N/A|<inactive>|\d{1,3}(?:\.\d+)?[eE][+-]?\d{1,3}|\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)

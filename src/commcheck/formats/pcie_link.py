@@ -8,12 +8,12 @@ lacks one of them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "sysfs-pcie"
@@ -26,9 +26,9 @@ _FILES: Final = (
     f"{_DEVICE}/../max_link_width",
     *(f"{_DEVICE}/{name}" for name in _NAMES),
 )
-_LINE: Final = re.compile(rf"/\S*?/((?:\.\./)?(?:{'|'.join(_NAMES)}|rate|numa_node)):(.*)")
-_SPEED: Final = re.compile(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?")
-_RATE: Final = re.compile(r"(\d{1,4}(?:\.\d)?) Gb/sec \(.*\)")
+_LINE: Final = regex(rf"/\S*?/((?:\.\./)?(?:{'|'.join(_NAMES)}|rate|numa_node)):(.*)")
+_SPEED: Final = regex(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?")
+_RATE: Final = regex(r"(\d{1,4}(?:\.\d)?) Gb/sec \(.*\)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "ping"
 
 SMALL: Final = "[small]"
 """Stands before the answer to small packets, which are sent where the full-sized ones failed."""
 
-_SUMMARY: Final = re.compile(
+_SUMMARY: Final = regex(
     r"(\d+) packets transmitted, (\d+) (?:packets )?received,(?: .+,)? [\d.]+% packet loss(?:,.*)?"
 )
-_SAYS_WHY: Final = re.compile(r"From \S+ icmp_seq=\d+ (.+)|ping: (?:local error: )?(.+)")
+_SAYS_WHY: Final = regex(r"From \S+ icmp_seq=\d+ (.+)|ping: (?:local error: )?(.+)")
 
 
 @dataclass(frozen=True, slots=True)

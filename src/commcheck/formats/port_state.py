@@ -6,7 +6,6 @@ output that was cut lacks one of them. A kernel without some of them leaves that
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from commcheck.check import Reader
@@ -14,13 +13,14 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import files, need, once, only
 from commcheck.formats.rdma_port import HEX, RATE, SYSFS_PHYS, SYSFS_STATE, RdmaPort
+from commcheck.lazy import regex
 from commcheck.model import Rail
 
 TOOL: Final = "sysfs-port"
 
 _PORT: Final = "/sys/class/infiniband/{hca}/ports/{port}"
 _NAMES: Final = ("pkeys", "lid", "sm_lid", "rate", "phys_state", "link_layer", "state")
-_TAIL: Final = re.compile(
+_TAIL: Final = regex(
     r"/infiniband/([^/:]+)/ports/(\d+)/"
     r"(?:pkeys/(\d{1,4})|(lid|sm_lid|rate|phys_state|link_layer|state))$"
 )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "proc-limits"
 
-_LOCKED: Final = re.compile(r"Max locked memory +(unlimited|\d+) +(unlimited|\d+) +bytes *")
+_LOCKED: Final = regex(r"Max locked memory +(unlimited|\d+) +(unlimited|\d+) +bytes *")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,12 @@ from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.counters import Counters
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import regex
 from commcheck.model import Rail
 
 _PORT: Final = "/sys/class/infiniband/{hca}/ports/{port}"
-_LINE: Final = re.compile(r"/\S*/(?:hw_)?counters/([A-Za-z0-9_.-]{1,64}):(\d{1,20})")
-_AER: Final = re.compile(
-    r"/\S*/aer_dev_(fatal|nonfatal|correctable):([A-Za-z0-9_]{1,32}) (\d{1,20})"
-)
+_LINE: Final = regex(r"/\S*/(?:hw_)?counters/([A-Za-z0-9_.-]{1,64}):(\d{1,20})")
+_AER: Final = regex(r"/\S*/aer_dev_(fatal|nonfatal|correctable):([A-Za-z0-9_]{1,32}) (\d{1,20})")
 
 TOPS: Final = {
     "symbol_error": 65535,

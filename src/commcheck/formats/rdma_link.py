@@ -5,7 +5,6 @@ The list has no last line: a cut at a line's end leaves a shorter one, whose ent
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from commcheck.check import Reader
@@ -13,11 +12,12 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import only, parse_json, whole_lines
 from commcheck.formats.rdma_port import PHYS_STATES, RdmaPort
+from commcheck.lazy import regex
 
 TOOL: Final = "rdma"
 
-_HEAD: Final = re.compile(r"link ([\w.-]+)/(\d+) (.*?) ?")
-_STATE: Final = re.compile("NOP|DOWN|INIT|ARMED|ACTIVE|ACTIVE_DEFER")
+_HEAD: Final = regex(r"link ([\w.-]+)/(\d+) (.*?) ?")
+_STATE: Final = regex("NOP|DOWN|INIT|ARMED|ACTIVE|ACTIVE_DEFER")
 
 
 def parse(output: Output) -> tuple[RdmaPort, ...]:

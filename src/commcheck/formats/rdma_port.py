@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
+
+from commcheck.lazy import dataclass, regex
 
 STATES: Final = {
     "Down": "DOWN",
@@ -24,12 +24,12 @@ PHYS_STATES: Final = {
 }
 """Words of rdma, and those of sysfs."""
 
-RATE: Final = re.compile(r"(\d{1,4}(?:\.\d)?) Gb/sec(?: \((\d{1,2})X(?: (\w+))?\))?")
+RATE: Final = regex(r"(\d{1,4}(?:\.\d)?) Gb/sec(?: \((\d{1,2})X(?: (\w+))?\))?")
 """``400 Gb/sec (4X NDR)``."""
 
-SYSFS_STATE: Final = re.compile(r"\d: (NOP|DOWN|INIT|ARMED|ACTIVE|ACTIVE_DEFER)")
-SYSFS_PHYS: Final = re.compile(r"\d: (\w[\w ]*)")
-HEX: Final = re.compile(r"0x[0-9a-fA-F]{1,8}")
+SYSFS_STATE: Final = regex(r"\d: (NOP|DOWN|INIT|ARMED|ACTIVE|ACTIVE_DEFER)")
+SYSFS_PHYS: Final = regex(r"\d: (\w[\w ]*)")
+HEX: Final = regex(r"0x[0-9a-fA-F]{1,8}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ things.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import files, only
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "sysfs-roce"
@@ -24,7 +24,7 @@ _TC: Final = "/sys/class/infiniband/{hca}/tc/{port}/traffic_class"
 _ECN: Final = "/sys/class/net/{netdev}/ecn"
 _CMA: Final = "/sys/kernel/config/rdma_cm/{hca}/ports/{port}"
 
-_TAIL: Final = re.compile(
+_TAIL: Final = regex(
     r"/tc/\d+/(traffic_class)$"
     r"|/ecn/(roce_np|roce_rp)/enable/([0-7])$"
     r"|/ecn/roce_np/(cnp_dscp|cnp_802p_prio|min_time_between_cnps)$"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "df-shm"
 
-_ROW: Final = re.compile(r"(\S+) +(\d{1,15}) +(\d{1,15}) +(\d{1,15}) +(?:\d{1,3}%|-) +(/\S*)")
+_ROW: Final = regex(r"(\S+) +(\d{1,15}) +(\d{1,15}) +(\d{1,15}) +(?:\d{1,3}%|-) +(/\S*)")
 
 
 @dataclass(frozen=True, slots=True)

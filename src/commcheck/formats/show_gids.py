@@ -7,17 +7,17 @@ The last line counts them, so that a table that was cut is missed there. Plain I
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "show_gids"
 
-_ROW: Final = re.compile(
+_ROW: Final = regex(
     r"([\w.-]+)\t(\d+)\t(\d+)\t([0-9a-f]{4}(?::[0-9a-f]{4}){7})\t([\d.]*) *\t+v([12])\t([\w.-]*)"
 )
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import regex
 
 TOOL: Final = "systemctl"
 
-_STATES: Final = re.compile(
+_STATES: Final = regex(
     r"active|reloading|inactive|failed|activating|deactivating|maintenance|unknown"
 )
 

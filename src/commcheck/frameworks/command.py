@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from commcheck.frameworks.settings import Framework, Setting, Settings
+from commcheck.lazy import dataclass, regex
 
 
 class Word(NamedTuple):
@@ -62,10 +62,10 @@ LAUNCH: Final[Mapping[str, str]] = {
 }
 KNOWN: Final[Mapping[str, str]] = {**MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAUNCH}
 _ONLY_MEGATRON: Final = MEGATRON.keys() | {"micro_batch_size", "num_attention_heads"}
-_MEGATRON_SCRIPT: Final = re.compile(r"(^|/)pretrain_\w+\.py$")
+_MEGATRON_SCRIPT: Final = regex(r"(^|/)pretrain_\w+\.py$")
 _NO: Final = frozenset({"false", "no", "0", "off", "none"})
 ENVIRON: Final = frozenset({"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
-_ASSIGNED: Final = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=([\"']?)([^\"'\s;]*)\2")
+_ASSIGNED: Final = regex(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=([\"']?)([^\"'\s;]*)\2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ def _ranks(flags: Flags) -> int | None:
 
 # --- texts --------------------------------------------------------------------------------------
 
-_SEPARATOR: Final = re.compile(r"[;&|]+$")
-_WORD: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"']+")
+_SEPARATOR: Final = regex(r"[;&|]+$")
+_WORD: Final = regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"']+")
 
 
 def read_text(text: str, file: str) -> tuple[Settings, ...]:

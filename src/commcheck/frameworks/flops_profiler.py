@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.errors import ParseError
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "deepspeed-flops-profiler"
-HEAD: Final = re.compile(r"^-+ DeepSpeed Flops Profiler -+\s*$", re.MULTILINE)
-_STEP: Final = re.compile(r"^Profile Summary at step (\d+):", re.MULTILINE)
-_LINE: Final = re.compile(r"^([a-zA-Z][^:\n]*?):\s+([-+]?[0-9.]+(?:e[-+]?\d+)?)\s*(\S*)\s*$")
+HEAD: Final = regex(r"^-+ DeepSpeed Flops Profiler -+\s*$", re.MULTILINE)
+_STEP: Final = regex(r"^Profile Summary at step (\d+):", re.MULTILINE)
+_LINE: Final = regex(r"^([a-zA-Z][^:\n]*?):\s+([-+]?[0-9.]+(?:e[-+]?\d+)?)\s*(\S*)\s*$")
 _SCALES: Final[Mapping[str, float]] = {
     "P": 1e15, "T": 1e12, "G": 1e9, "B": 1e9, "M": 1e6, "K": 1e3, "k": 1e3, "": 1.0,
 }  # fmt: skip
 _SECONDS: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-_SUFFIX: Final = re.compile(r"(?:FLOPS|flops|MACs)$")
-_FACTOR: Final = re.compile(r"=\s*(\d+)\s*\*\s*fwd flops per gpu / iter latency")
+_SUFFIX: Final = regex(r"(?:FLOPS|flops|MACs)$")
+_FACTOR: Final = regex(r"=\s*(\d+)\s*\*\s*fwd flops per gpu / iter latency")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import limit
+from commcheck.lazy import dataclass
 
 _LATENCY = (
     "four times latency x bandwidth of 25 us and 40 GB/s, where a message spends a fifth of its "

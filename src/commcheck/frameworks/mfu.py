@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import limit, passed, undecidable, warned
 from commcheck.frameworks.flops_profiler import Profile
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Cause, Remedy, Verdict, Words
 
 CHECK_ID: Final = "runtime.mfu"
@@ -23,21 +23,21 @@ class Peak:
 
 
 PEAKS: Final = (
-    (re.compile(r"\bB200\b"), Peak(2250.0, "NVIDIA DGX B200 datasheet, dense BF16")),
-    (re.compile(r"\bGB200\b"), Peak(2500.0, "NVIDIA GB200 NVL72 datasheet, dense BF16")),
-    (re.compile(r"\bH20\b"), Peak(148.0, "NVIDIA H20 product brief, dense BF16")),
-    (re.compile(r"\bH100 PCIe\b", re.I), Peak(756.0, "NVIDIA H100 datasheet, PCIe, dense BF16")),
-    (re.compile(r"\bH100 NVL\b", re.I), Peak(835.0, "NVIDIA H100 NVL datasheet, dense BF16")),
-    (re.compile(r"\bH[128]00\b|\bGH200\b"), Peak(989.4, "NVIDIA H100 datasheet, SXM, dense BF16")),
-    (re.compile(r"\bA[18]00\b"), Peak(312.0, "NVIDIA A100 datasheet, dense BF16")),
-    (re.compile(r"\bL40S\b"), Peak(362.0, "NVIDIA L40S datasheet, dense BF16")),
-    (re.compile(r"\bA10\b"), Peak(125.0, "NVIDIA A10 datasheet, dense BF16")),
-    (re.compile(r"\bV100\b"), Peak(125.0, "NVIDIA V100 datasheet, FP16")),
-    (re.compile(r"\bMI300X\b"), Peak(1307.4, "AMD MI300X datasheet, dense BF16")),
-    (re.compile(r"910B2C?\b"), Peak(376.0, "Huawei Atlas 900 A2 PoD white paper, FP16")),
-    (re.compile(r"910B3\b"), Peak(313.0, "Huawei Atlas 800T A2 user guide, FP16")),
-    (re.compile(r"910B4\b"), Peak(280.0, "Huawei Atlas 300T A2 user guide, FP16")),
-    (re.compile(r"910A\b"), Peak(256.0, "Huawei Ascend 910, Hot Chips 2019, FP16")),
+    (regex(r"\bB200\b"), Peak(2250.0, "NVIDIA DGX B200 datasheet, dense BF16")),
+    (regex(r"\bGB200\b"), Peak(2500.0, "NVIDIA GB200 NVL72 datasheet, dense BF16")),
+    (regex(r"\bH20\b"), Peak(148.0, "NVIDIA H20 product brief, dense BF16")),
+    (regex(r"\bH100 PCIe\b", re.I), Peak(756.0, "NVIDIA H100 datasheet, PCIe, dense BF16")),
+    (regex(r"\bH100 NVL\b", re.I), Peak(835.0, "NVIDIA H100 NVL datasheet, dense BF16")),
+    (regex(r"\bH[128]00\b|\bGH200\b"), Peak(989.4, "NVIDIA H100 datasheet, SXM, dense BF16")),
+    (regex(r"\bA[18]00\b"), Peak(312.0, "NVIDIA A100 datasheet, dense BF16")),
+    (regex(r"\bL40S\b"), Peak(362.0, "NVIDIA L40S datasheet, dense BF16")),
+    (regex(r"\bA10\b"), Peak(125.0, "NVIDIA A10 datasheet, dense BF16")),
+    (regex(r"\bV100\b"), Peak(125.0, "NVIDIA V100 datasheet, FP16")),
+    (regex(r"\bMI300X\b"), Peak(1307.4, "AMD MI300X datasheet, dense BF16")),
+    (regex(r"910B2C?\b"), Peak(376.0, "Huawei Atlas 900 A2 PoD white paper, FP16")),
+    (regex(r"910B3\b"), Peak(313.0, "Huawei Atlas 800T A2 user guide, FP16")),
+    (regex(r"910B4\b"), Peak(280.0, "Huawei Atlas 300T A2 user guide, FP16")),
+    (regex(r"910A\b"), Peak(256.0, "Huawei Ascend 910, Hot Chips 2019, FP16")),
 )
 """By the device's name as nvidia-smi, npu-smi or torch print it, the special before the general.
 

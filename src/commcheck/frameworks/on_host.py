@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import Unread, not_applicable, tries, undecidable
 from commcheck.frameworks.judge import judge
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.running import COMMAND_LINES, CommandLines, settings
+from commcheck.lazy import dataclass
 from commcheck.model import Verdict
 from commcheck.nccl.processes import USERS, Users
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader, first_of
@@ -16,6 +15,7 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.frameworks.command import ENVIRON, KNOWN, Word, read_flags, settings_of
 from commcheck.frameworks.settings import Setting, Settings
+from commcheck.lazy import dataclass, regex
 from commcheck.nccl.processes import Process, Users
 
 TOOL: Final = "command-lines"
@@ -28,7 +28,7 @@ class CommandLines:
     words: Mapping[int, tuple[str, ...]]
 
 
-_RECORD: Final = re.compile(r"/proc/(\d{1,10})/cmdline:(.*)", re.DOTALL)
+_RECORD: Final = regex(r"/proc/(\d{1,10})/cmdline:(.*)", re.DOTALL)
 
 
 def parse(output: Output) -> CommandLines:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from commcheck.lazy import dataclass
 
 Framework = Literal["deepspeed", "ddp", "megatron", "fsdp"]
 TITLES: Mapping[Framework, str] = {

@@ -6,9 +6,10 @@ I/O.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from commcheck.errors import Position
+from commcheck.lazy import dataclass
 
 MAX_ERRORS = 20
 """Errors shown per file: enough to mend a file in one go, few enough to read."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NoReturn, TypeVar
 
 from commcheck.errors import InventoryError
@@ -17,6 +17,7 @@ from commcheck.inventory import kubectl
 from commcheck.inventory.declared import Opaque, quoted
 from commcheck.inventory.ranges import is_address
 from commcheck.kube.place import CONTAINER_LOG, Cluster, Place
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Host
 
 T = TypeVar("T")
@@ -39,9 +40,9 @@ CONNECTION: Final = (
 """The variables of Ansible that are read here; every other one is never looked at."""
 
 _SSH: Final = ("ssh", "paramiko", "paramiko_ssh", "smart")
-_NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
-_ENVIRONMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FINGERPRINT: Final = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
+_NAME: Final = regex(r"[^\s\x00-\x1f\x7f]{1,255}")
+_ENVIRONMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_FINGERPRINT: Final = regex(r"SHA256:[A-Za-z0-9+/]{43}=?")
 _HOST_KEYS: Final = {
     "yes": "strict",
     "true": "strict",

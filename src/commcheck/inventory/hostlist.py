@@ -6,14 +6,14 @@ width of its first end is the width of all, several brackets multiply.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from commcheck.inventory.ranges import MAX_HOSTS
+from commcheck.lazy import regex
 
-_PART: Final = re.compile(r"(?:[^,\[\]\s]|\[[^\[\]]*\])+")
-_BRACKET: Final = re.compile(r"\[([^\[\]]*)\]")
-_RANGE: Final = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_PART: Final = regex(r"(?:[^,\[\]\s]|\[[^\[\]]*\])+")
+_BRACKET: Final = regex(r"\[([^\[\]]*)\]")
+_RANGE: Final = regex(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 def expand(text: str) -> list[str]:

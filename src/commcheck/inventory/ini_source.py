@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 import shlex
 import warnings
 from collections.abc import Iterable
@@ -25,9 +24,10 @@ from commcheck.inventory.declared import (
 )
 from commcheck.inventory.ranges import expand, split_port
 from commcheck.inventory.yaml_nodes import note_changed_number
+from commcheck.lazy import regex
 
-_SECTION: Final = re.compile(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")
-_GROUP: Final = re.compile(r"([^:\]\s]+)\s*(?:#.*)?")
+_SECTION: Final = regex(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")
+_GROUP: Final = regex(r"([^:\]\s]+)\s*(?:#.*)?")
 _KINDS: Final = ("hosts", "children", "vars")
 
 

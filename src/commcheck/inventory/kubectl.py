@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NoReturn, Protocol, TypeVar
 
 from commcheck.kube.place import CONTAINER_LOG, Cluster, Place, is_image, is_name
+from commcheck.lazy import regex
 
 T = TypeVar("T")
 
@@ -56,9 +57,9 @@ VARIABLES: Final = frozenset(
 )
 """The variables of Ansible that are read here."""
 
-_CONTEXT: Final = re.compile(r"[A-Za-z0-9][\x21-\x7e]{0,252}")
-_SERVER_URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_/-]{1,250}")
-_FILE: Final = re.compile(r"[^\x00-\x1f]{1,1000}")
+_CONTEXT: Final = regex(r"[A-Za-z0-9][\x21-\x7e]{0,252}")
+_SERVER_URL: Final = regex(r"https?://[A-Za-z0-9.:\[\]_/-]{1,250}")
+_FILE: Final = regex(r"[^\x00-\x1f]{1,1000}")
 
 
 def by_itself(variables: Mapping[str, object]) -> Mapping[str, object]:

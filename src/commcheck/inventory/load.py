@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -34,11 +32,12 @@ from commcheck.inventory.merge import VariableFiles
 from commcheck.inventory.ranges import expand, split_port
 from commcheck.inventory.reader import Reader
 from commcheck.inventory.tree import Tree
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Host
 
 _YAML: Final = (".yml", ".yaml", ".json")
 _VAULT: Final = "$ANSIBLE_VAULT;"
-_YAML_LINE: Final = re.compile(r"""---|%YAML|\{|(?:"[^"]*"|'[^']*'|[^\s:=\[#]+)\s*:(?:\s|$)""")
+_YAML_LINE: Final = regex(r"""---|%YAML|\{|(?:"[^"]*"|'[^']*'|[^\s:=\[#]+)\s*:(?:\s|$)""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from commcheck.errors import Position
 from commcheck.inventory import kubectl
@@ -18,6 +18,7 @@ from commcheck.inventory.declared import COMMAND_LINE, Notes, Setting, opaque_in
 from commcheck.inventory.endpoint import CONNECTION
 from commcheck.inventory.templates import is_template, resolve
 from commcheck.inventory.tree import Tree
+from commcheck.lazy import dataclass
 from commcheck.model import PLATFORMS, Host, Origin
 
 OURS = "commcheck_"

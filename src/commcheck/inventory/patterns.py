@@ -10,7 +10,6 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +17,11 @@ from commcheck.errors import InventoryError
 from commcheck.inventory.declared import quoted
 from commcheck.inventory.load import Inventory
 from commcheck.inventory.ranges import expand, is_address, split_port
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Host
 
-_PIECE: Final = re.compile(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
-_SUBSCRIPT: Final = re.compile(r"(.+)\[(?:(-?[0-9]+)|([0-9]+)[:-]([0-9]*))\]", re.DOTALL)
+_PIECE: Final = regex(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
+_SUBSCRIPT: Final = regex(r"(.+)\[(?:(-?[0-9]+)|([0-9]+)[:-]([0-9]*))\]", re.DOTALL)
 _MAX_FILE: Final = 1 << 20
 
 

@@ -11,16 +11,18 @@ import re
 import string
 from typing import Final
 
+from commcheck.lazy import regex
+
 MAX_HOSTS: Final = 65_536
 """Names one pattern may stand for: more is a slip of the keyboard, not a fleet."""
 
 _RANGE: Final = r"\[(?:[A-Za-z]:[A-Za-z]|[0-9]+:[0-9]+)(?::[0-9]+)?\]"
 _LABEL: Final = rf"(?:\w|{_RANGE})(?:[\w-]|{_RANGE})*(?<![_-])"
-_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_HEX_RANGE: Final = re.compile(r"\[[0-9A-Fa-f]+:[0-9A-Fa-f]+(?::[0-9]+)?\]")
-_WITH_PORT: Final = re.compile(r"((?:[^:\[\]]|\[[^\]]*\])*):([0-9]+)")
-_BRACKETED: Final = re.compile(r"\[(.+)\]:([0-9]+)")
-_FIRST_RANGE: Final = re.compile(r"([^\[]*)\[([^\]]*)\](.*)", re.DOTALL)
+_NAME: Final = regex(rf"{_LABEL}(?:\.{_LABEL})*")
+_HEX_RANGE: Final = regex(r"\[[0-9A-Fa-f]+:[0-9A-Fa-f]+(?::[0-9]+)?\]")
+_WITH_PORT: Final = regex(r"((?:[^:\[\]]|\[[^\]]*\])*):([0-9]+)")
+_BRACKETED: Final = regex(r"\[(.+)\]:([0-9]+)")
+_FIRST_RANGE: Final = regex(r"([^\[]*)\[([^\]]*)\](.*)", re.DOTALL)
 
 
 def split_port(text: str) -> tuple[str, int | None]:

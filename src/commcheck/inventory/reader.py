@@ -11,19 +11,20 @@ from typing import Final
 from commcheck.errors import InventoryError, Position
 from commcheck.inventory import yaml_source
 from commcheck.inventory.declared import MAX_ERRORS, Notes, Refused, quoted
+from commcheck.lazy import regex
 
 MAX_BYTES: Final = 16 << 20
 _MAX_DEPTH: Final = 16
 _MAX_FILES: Final = 1000
 _MAX_LINES: Final = 100
 # What Ansible 2.19 passes over in a folder used as an inventory.
-_PASSED_OVER: Final = re.compile(
+_PASSED_OVER: Final = regex(
     r"^\.|^(group_vars|host_vars|vars_plugins)$"
     r"|(\.(pyc|pyo|swp|bak|rpm|md|txt|rst|orig|cfg|retry)|~)$"
 )
 # And in a folder of variables: what is hidden, a backup, or has an ending that is not YAML's.
-_NOT_VARIABLES: Final = re.compile(r"^\.|~$|(?<=.)\.(?!(yml|yaml|json)$)[^.]*$")
-_UNPRINTABLE: Final = re.compile("[^\t\n\v\f\r\x1c-\x1e\x20-\x7e\x85\xa0-\ud7ff\ue000-\U0010ffff]")
+_NOT_VARIABLES: Final = regex(r"^\.|~$|(?<=.)\.(?!(yml|yaml|json)$)[^.]*$")
+_UNPRINTABLE: Final = regex("[^\t\n\v\f\r\x1c-\x1e\x20-\x7e\x85\xa0-\ud7ff\ue000-\U0010ffff]")
 
 
 class Reader:

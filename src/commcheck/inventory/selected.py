@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeVar
 
 from commcheck.errors import HostError, InventoryError
@@ -16,11 +15,12 @@ from commcheck.inventory.templates import is_template, resolve
 from commcheck.inventory.tree import Tree
 from commcheck.kube.call import call
 from commcheck.kube.place import Cluster, Place
+from commcheck.lazy import dataclass, regex
 
 T = TypeVar("T")
 
 LIMIT_S: Final = 60.0
-_SELECTOR: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./=!, ()-]{0,1000}")
+_SELECTOR: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_./=!, ()-]{0,1000}")
 _OVER: Final = ("Succeeded", "Failed")
 
 

@@ -10,7 +10,6 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.errors import Position
@@ -25,6 +24,7 @@ from commcheck.inventory.declared import (
     Statement,
     quoted,
 )
+from commcheck.lazy import dataclass, regex
 from commcheck.report.ranges import fold_hosts
 
 PREFIX: Final = "slurm:"
@@ -34,7 +34,7 @@ COMMAND: Final = shlex.join(
 )
 """Node, address, partition, state, who set the reason, the reason: a line for each partition."""
 
-_OUT: Final = re.compile(
+_OUT: Final = regex(
     "down|drain(ed|ing)?|error|fail(ing)?|future|inval|power(ed|ing)?_(down|up)|reboot_issued"
 )
 _OUT_FLAGS: Final = {"~": "powered off", "#": "powering up", "!": "to be powered off",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 from commcheck.inventory.declared import Opaque, quoted
+from commcheck.lazy import regex
 
-_REFERENCE: Final = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+_REFERENCE: Final = regex(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _MARKS: Final = ("{{", "{%", "{#")
 
 Lookup = Callable[[str], object]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from commcheck.errors import Position
 from commcheck.inventory.declared import (
@@ -23,6 +23,7 @@ from commcheck.inventory.declared import (
     Statement,
     quoted,
 )
+from commcheck.lazy import dataclass
 
 BUILT_IN = Position("the inventory", 1)
 

@@ -5,7 +5,6 @@ Values are what ``json`` can write; what cannot be (vaults, unknown tags, sets) 
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
@@ -13,6 +12,7 @@ import yaml
 
 from commcheck.errors import Position
 from commcheck.inventory.declared import Notes, Opaque, Refused, Setting, quoted
+from commcheck.lazy import regex
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"
@@ -28,7 +28,7 @@ _RESOLVER: Final[Any] = yaml.resolver.Resolver()
 # PyYAML 6.0.4 turned round which of several merged mappings wins (for names of more than one
 # letter); read as the Ansible beside us does.
 _FIRST_WINS: Final[bool] = yaml.safe_load("{<<: [{mtu: true}, {mtu: false}]}")["mtu"]
-_DECIMAL: Final = re.compile(r"[-+]?[0-9]+\.[0-9]+")
+_DECIMAL: Final = regex(r"[-+]?[0-9]+\.[0-9]+")
 
 
 class Nodes:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from commcheck.jobs.reading import Sweep
+from commcheck.lazy import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +51,20 @@ class Expectation:
 _H100: Final = {4: 363.0, 5: 414.0, 6: 436.0, 7: 460.0, 8: 470.0}
 _REFERENCES: Final[tuple[tuple[re.Pattern[str], Mapping[str, Mapping[int, float]]], ...]] = (
     (
-        re.compile(r"\bH[12]00\b(?!.*(?:NVL|PCIe))"),
+        regex(r"\bH[12]00\b(?!.*(?:NVL|PCIe))"),
         {"all_reduce": _H100, "all_gather": {8: 361.0}, "reduce_scatter": {8: 363.0}},
     ),
     (
-        re.compile(r"\bA100-SXM|\bA100.*SXM"),
+        regex(r"\bA100-SXM|\bA100.*SXM"),
         {"all_reduce": {8: 232.0}, "all_gather": {8: 232.0}, "reduce_scatter": {8: 232.0}},
     ),
-    (re.compile(r"\bB200\b"), {"all_reduce": {8: 835.0}}),
-    (re.compile(r"\bMI300X\b"), {"all_reduce": {8: 312.0}}),
+    (regex(r"\bB200\b"), {"all_reduce": {8: 835.0}}),
+    (regex(r"\bMI300X\b"), {"all_reduce": {8: 312.0}}),
 )
 WIRE_GBYTES: Final[tuple[tuple[re.Pattern[str], float], ...]] = (
-    (re.compile(r"\bH[12]00\b(?!.*(?:NVL|PCIe))"), 450.0),
-    (re.compile(r"\bA100\b.*SXM"), 300.0),
-    (re.compile(r"\bB200\b"), 900.0),
+    (regex(r"\bH[12]00\b(?!.*(?:NVL|PCIe))"), 450.0),
+    (regex(r"\bA100\b.*SXM"), 300.0),
+    (regex(r"\bB200\b"), 900.0),
 )
 """One-way NVLink bandwidth of one GPU, GB/s, by its name. Source: NVIDIA data sheets."""
 

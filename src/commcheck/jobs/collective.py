@@ -7,7 +7,7 @@ for proof that it is the run asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, cast
 
 from commcheck.check import limit
@@ -25,6 +25,7 @@ from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, MIB, Sweep
 from commcheck.jobs.said import Shape, error, together
 from commcheck.kube.mpijob import on_hosts
+from commcheck.lazy import dataclass
 from commcheck.model import Status, Verdict
 
 _SHORT: Final = "a pair scan takes 2 GiB and 20 iterations, below 10 s (nccl-tests)"

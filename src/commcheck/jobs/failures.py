@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.jobs.lines import Line
 from commcheck.jobs.reading import Failure
+from commcheck.lazy import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +140,16 @@ _CUDA: Final = _p(
 _UNWIND: Final = _p(
     "unwinding", r"^ ?\.\. (?P<host>[\w.-]+) pid (?P<pid>\d+): Test failure", consequence=True
 )
-_ROW_OR_HEAD: Final = re.compile(r"#|\s*\d+\s+[\d|]|\s*$")  # most lines, and never a failure
+_ROW_OR_HEAD: Final = regex(r"#|\s*\d+\s+[\d|]|\s*$")  # most lines, and never a failure
 _FLUSH_STATUS: Final = "5"
 
 _DETAILS: Final = (
-    ("binary-missing", "host", re.compile(r"^Node: +(\S+)")),
-    ("binary-missing", "executable", re.compile(r"^Executable: +(\S+)")),
-    ("hostfile-missing", "path", re.compile(r"^ {4}(/\S+)$")),
-    ("daemon-lost", "host", re.compile(r"Remote daemon: .* on node ([\w.-]+)")),
-    ("launcher-timeout", "seconds", re.compile(r"Timeout: (\d+) seconds")),
-    ("exit-status", "exit_code", re.compile(r"Exit code: +(\d+)")),
+    ("binary-missing", "host", regex(r"^Node: +(\S+)")),
+    ("binary-missing", "executable", regex(r"^Executable: +(\S+)")),
+    ("hostfile-missing", "path", regex(r"^ {4}(/\S+)$")),
+    ("daemon-lost", "host", regex(r"Remote daemon: .* on node ([\w.-]+)")),
+    ("launcher-timeout", "seconds", regex(r"Timeout: (\d+) seconds")),
+    ("exit-status", "exit_code", regex(r"Exit code: +(\d+)")),
 )
 _DETAIL_LINES: Final = 14
 

@@ -8,10 +8,10 @@ bandwidth is fitted on the largest, weighted for the least relative error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.jobs.reading import MIB, Row, median
+from commcheck.lazy import dataclass
 
 SMALL: Final = 64 << 10
 LARGE: Final = 64 * MIB

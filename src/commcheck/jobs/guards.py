@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from commcheck import subjects
@@ -19,6 +19,7 @@ from commcheck.errors import HostError, Unjudgeable
 from commcheck.jobs import ready
 from commcheck.jobs.job import Job, Member
 from commcheck.jobs.office import Office
+from commcheck.lazy import dataclass
 from commcheck.model import PLATFORMS, Host, Kind, Machine, Status, Verdict
 from commcheck.report.cleaning import decode
 

@@ -18,16 +18,17 @@ from commcheck.errors import ParseError
 from commcheck.jobs.failures import read_failures
 from commcheck.jobs.lines import Line, lines_of
 from commcheck.jobs.reading import Failure, Half, Row, State, Sweep, factor
+from commcheck.lazy import regex
 
-_CONFIG: Final = re.compile(
+_CONFIG: Final = regex(
     r"the minbytes is (\d+), maxbytes is (\d+), iters is (\d+), warmup_iters is (\d+)"
 )
-_HEADER: Final = re.compile(r"data_size\(Bytes\): *\| *a\w+_time\(us\): *\| *alg_bandwidth")
-_ROW: Final = re.compile(
+_HEADER: Final = regex(r"data_size\(Bytes\): *\| *a\w+_time\(us\): *\| *alg_bandwidth")
+_ROW: Final = regex(
     r"\s*(?P<size>\d+)\s*\|\s*(?P<time>\d+\.\d\d)\s*\|\s*(?P<algbw>\d+\.\d{5})\s*\|"
     r"\s*(?P<check>success|failed|NULL)\s*"
 )
-_FAILED: Final = re.compile(r"(?:local )?rank[ _]id[ :]*(\d+), check result failed")
+_FAILED: Final = regex(r"(?:local )?rank[ _]id[ :]*(\d+), check result failed")
 _GIB_BUILD: Final = 1e9 / 2**30
 
 

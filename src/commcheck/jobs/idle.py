@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.model import Kind, Status, Verdict
 
 _MEMORY_MIB: Final = 1500.0
@@ -64,13 +65,13 @@ def _number(text: str) -> float | None:
         return None
 
 
-_NPU_ROW: Final = re.compile(r"\|\s*(\d+)\s+(\d+)\s*\|\s*(\d+)\s*\|\s*(\S+)\s*\|\s*(\d+)\s*\|")
-_NPU_FREE: Final = re.compile(r"No running processes found in NPU (\d+)")
-_NPU_CHIP: Final = re.compile(
+_NPU_ROW: Final = regex(r"\|\s*(\d+)\s+(\d+)\s*\|\s*(\d+)\s*\|\s*(\S+)\s*\|\s*(\d+)\s*\|")
+_NPU_FREE: Final = regex(r"No running processes found in NPU (\d+)")
+_NPU_CHIP: Final = regex(
     r"\|\s*\d+(?:\s+\d+)?\s*\|\s*(?P<bus>[0-9A-Fa-f:.]{7,})\s*\|\s*(?P<load>\d+)\s+\d+\s*/\s*\d+"
     r"\s+(?P<hbm>\d+)\s*/\s*\d+"
 )
-_OWNER: Final = re.compile(r"^owner (\d+) (.+)$", re.MULTILINE)
+_OWNER: Final = regex(r"^owner (\d+) (.+)$", re.MULTILINE)
 
 
 def npus_busy(text: str) -> Verdict | None:
@@ -100,7 +101,7 @@ def npus_busy(text: str) -> Verdict | None:
 
 # --- the host -----------------------------------------------------------------------------------
 
-_PORT: Final = re.compile(r"([01]) (\S+) (\d+(?:\.\d+)?) (\d+) (\d+)")
+_PORT: Final = regex(r"([01]) (\S+) (\d+(?:\.\d+)?) (\d+) (\d+)")
 
 
 def nics_busy(text: str) -> Verdict | None:

@@ -7,7 +7,7 @@ where, and reads what came back; it does no I/O itself. The engine (``stage``) c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from commcheck.check import Launches
@@ -17,6 +17,7 @@ from commcheck.counters import Growth
 from commcheck.jobs.locate import Located, Outcome, Run
 from commcheck.jobs.pairing import Preview, Round
 from commcheck.jobs.site import Site
+from commcheck.lazy import dataclass
 from commcheck.model import Evidence, Host, Machine, Verdict
 
 

@@ -7,12 +7,12 @@ process it starts gets that mark into its environment, so that it can be found a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.errors import CommandMissing, Unjudgeable
 from commcheck.jobs import pods
 from commcheck.jobs.job import Member
+from commcheck.lazy import dataclass
 
 MARK: Final = "COMMCHECK_MARK"
 

@@ -6,11 +6,10 @@ of a row. What is cut out is kept.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.command import clean
+from commcheck.lazy import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +23,30 @@ class Line:
 
 _PREFIXES: Final = (
     # Open MPI 4 and 5 --tag-output; PRRTE puts the job's name before "@".
-    re.compile(r"\[(?:[\w.@-]+@)?\d+,(?P<rank>\d+)\](?:\[[^\]\s]*\])?<std(?:out|err|diag)>: ?"),
+    regex(r"\[(?:[\w.@-]+@)?\d+,(?P<rank>\d+)\](?:\[[^\]\s]*\])?<std(?:out|err|diag)>: ?"),
     # Open MPI --timestamp-output, alone or before the tag.
-    re.compile(
-        r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}(?:<std(?:out|err|diag)>: ?|(?=\[))"
-    ),
+    regex(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}(?:<std(?:out|err|diag)>: ?|(?=\[))"),
     # kubectl logs --timestamps, --prefix.
-    re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) "),
-    re.compile(r"\[pod/[^\]\s]+\] "),
+    regex(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) "),
+    regex(r"\[pod/[^\]\s]+\] "),
     # torchrun --tee; MPICH -l; srun --label.
-    re.compile(r"\[default(?P<rank>\d+)\]:"),
-    re.compile(r"\[(?P<rank>\d+)\] "),
-    re.compile(r" *(?P<rank>\d+): "),
+    regex(r"\[default(?P<rank>\d+)\]:"),
+    regex(r"\[(?P<rank>\d+)\] "),
+    regex(r" *(?P<rank>\d+): "),
 )
 
-_NCCL: Final = re.compile(
+_NCCL: Final = regex(
     r":\d+:\d+ \[-?\d+\] (?:[^\n]*?)NCCL (?:INFO|WARN|TRACE|VERSION|ABORT)|"
     r":\d+:\d+ \[-?\d+\] (?:INFO|WARN|TRACE)\b"
 )
-_HOST: Final = re.compile(r"(?:\[[\d :./-]+\] )?\S*$")
+_HOST: Final = regex(r"(?:\[[\d :./-]+\] )?\S*$")
 _WORDS: Final = "sum|prod|min|max|avg|mulsum|none|N/A"
 _TYPES: Final = "u?int(?:8|32|64)|float(?:16)?|half|double|bfloat16|f8e4m3|f8e5m2|fp8_e4m3|fp8_e5m2"
 _NUMBER: Final = r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]\d+)?"
 # A row's last field and a host's name without a space between: the field is taken first.
-_GLUED: Final = re.compile(rf"(?:-1|{_NUMBER}|{_WORDS}|{_TYPES})(?=[A-Za-z0-9])")
-_ROW_PART: Final = re.compile(rf"\s*(?:(?:{_NUMBER}|{_WORDS}|{_TYPES})\s+)*")
-_PREAMBLE: Final = re.compile(r"\s*\d+\s+\d+\s+\S+\s+\S+\s+")
+_GLUED: Final = regex(rf"(?:-1|{_NUMBER}|{_WORDS}|{_TYPES})(?=[A-Za-z0-9])")
+_ROW_PART: Final = regex(rf"\s*(?:(?:{_NUMBER}|{_WORDS}|{_TYPES})\s+)*")
+_PREAMBLE: Final = regex(r"\s*\d+\s+\d+\s+\S+\s+\S+\s+")
 
 
 def lines_of(text: str) -> list[Line]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Literal
+
+from commcheck.lazy import dataclass
 
 ALL_RAILS: Final = -1
 """A run split into one group per rail (NCCL_TESTS_SPLIT="MOD g" -a 3): its slowest rail counts."""

@@ -6,7 +6,7 @@ From NCCL 2.31 on it also runs the library's own diagnostics; older ones do not 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import limit
@@ -15,6 +15,7 @@ from commcheck.jobs.collective import collective_job
 from commcheck.jobs.job import Answered, Job, Member, Members, Ran, Search, Steps
 from commcheck.jobs.locate import Outcome, Run
 from commcheck.jobs.said import error
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Status, Verdict
 from commcheck.nccl import causes, causes_diag, causes_errors
 from commcheck.nccl.case import Case

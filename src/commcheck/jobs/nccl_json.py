@@ -17,12 +17,13 @@ from typing import Any, Final
 from commcheck.errors import ParseError
 from commcheck.jobs import nccl_rows
 from commcheck.jobs.reading import Failure, Half, Iterations, Rank, Row, State, Sweep
+from commcheck.lazy import regex
 
 _TOOL: Final = "nccl-tests JSON"
-_KEPT: Final = re.compile(r"(?:NCCL|RCCL|UCX|HCCL|OMPI_MCA|CUDA_VISIBLE|NVIDIA_VISIBLE)\w*")
-_SECRET: Final = re.compile(r"TOKEN|KEY|SECRET|PASS", re.IGNORECASE)
-_RESULTS: Final = re.compile(r'"results"\s*:\s*\[')
-_BINARY: Final = re.compile(r"(\w+?)_perf(?:_mpi)?$")
+_KEPT: Final = regex(r"(?:NCCL|RCCL|UCX|HCCL|OMPI_MCA|CUDA_VISIBLE|NVIDIA_VISIBLE)\w*")
+_SECRET: Final = regex(r"TOKEN|KEY|SECRET|PASS", re.IGNORECASE)
+_RESULTS: Final = regex(r'"results"\s*:\s*\[')
+_BINARY: Final = regex(r"(\w+?)_perf(?:_mpi)?$")
 
 
 def looks_like(text: str) -> bool:

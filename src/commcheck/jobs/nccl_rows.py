@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.jobs.reading import (
@@ -15,15 +15,16 @@ from commcheck.jobs.reading import (
     element_bytes,
     factor,
 )
+from commcheck.lazy import dataclass, regex
 
 _TIMES: Final = ("time", "cputime")
 _SIZES: Final = ("size", "bytes")
 _CHECKS: Final = ("#wrong", "error", "res")
 _PER_ITERATION: Final = ("i_min", "i_max", "i_p99", "i_cv%")
 _REDOPS: Final = frozenset({"sum", "prod", "max", "min", "avg", "mulsum", "none", "all"})
-_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|N/A|-?nan|-?inf")
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d")
+_NUMBER: Final = regex(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|N/A|-?nan|-?inf")
+_DATE: Final = regex(r"\d{4}-\d\d-\d\d")
+_CLOCK: Final = regex(r"\d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)

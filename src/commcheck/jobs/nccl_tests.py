@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
@@ -20,27 +20,28 @@ from commcheck.jobs.failures import failure_on, gather, warning_on
 from commcheck.jobs.lines import Line, lines_of, without_nccl
 from commcheck.jobs.nccl_rows import Columns
 from commcheck.jobs.reading import COLLECTIVES, Failure, Rank, Row, State, Sweep
+from commcheck.lazy import dataclass, regex
 
-_CONFIG: Final = re.compile(
+_CONFIG: Final = regex(
     r"#? ?nThread (?P<threads>\d+) nGpus (?P<gpus>\d+) minBytes (?P<min>\d+) maxBytes (?P<max>\d+) "
     r"step: (?P<step>\d+)\((?P<kind>factor|bytes)\) warmup iters: (?P<warmup>\d+) "
     r"iters: (?P<iters>\d+)(?: agg iters: \d+)? validation: (?P<validation>\d+)"
 )
-_RANK: Final = re.compile(
+_RANK: Final = regex(
     r"#\s+Rank\s+(?P<rank>\d+)(?:\s+Group\s+(?P<group>\d+))?(?:\s+Pid\s+(?P<pid>\d+))? on\s+"
     r"(?P<host>\S+) device\s+(?P<device>\d+) \[(?P<pci>[0-9a-fx:.]+)\] (?P<name>.*\S)"
 )
-_OUT_OF_BOUNDS: Final = re.compile(r"#? ?Out of bounds values : (\d+) (OK|FAILED)")
-_AVERAGE: Final = re.compile(r"#? ?Avg bus bandwidth    : (\S+)")
-_VERSION: Final = re.compile(r"# nccl-tests version (\S+)")
-_RCCL: Final = re.compile(r"rccl-tests: Version (\S+)")
-_STARTING: Final = re.compile(r"# Collective test (?:starting|concluded): (\w+?)_perf")
-_BINARY: Final = re.compile(rf"(?:^|[/\s])({'|'.join(COLLECTIVES)})_perf(?:_mpi)?\b")
-_JSON: Final = re.compile(r"# Writing JSON output to (\S+)")
-_REDUCED: Final = re.compile(r"# Reducing maxBytes to (\d+)")
-_LIBRARY: Final = re.compile(r"NCCL version (\d+\.\d+(?:\.\d+)*)")
-_ENV: Final = re.compile(r"(?:^|\s)((?:NCCL|RCCL)_[A-Z0-9_]+)=(\S+)")
-_CYCLE: Final = re.compile(r"# Testing (\d+) cycle")
+_OUT_OF_BOUNDS: Final = regex(r"#? ?Out of bounds values : (\d+) (OK|FAILED)")
+_AVERAGE: Final = regex(r"#? ?Avg bus bandwidth    : (\S+)")
+_VERSION: Final = regex(r"# nccl-tests version (\S+)")
+_RCCL: Final = regex(r"rccl-tests: Version (\S+)")
+_STARTING: Final = regex(r"# Collective test (?:starting|concluded): (\w+?)_perf")
+_BINARY: Final = regex(rf"(?:^|[/\s])({'|'.join(COLLECTIVES)})_perf(?:_mpi)?\b")
+_JSON: Final = regex(r"# Writing JSON output to (\S+)")
+_REDUCED: Final = regex(r"# Reducing maxBytes to (\d+)")
+_LIBRARY: Final = regex(r"NCCL version (\d+\.\d+(?:\.\d+)*)")
+_ENV: Final = regex(r"(?:^|\s)((?:NCCL|RCCL)_[A-Z0-9_]+)=(\S+)")
+_CYCLE: Final = regex(r"# Testing (\d+) cycle")
 
 
 @dataclass(slots=True)

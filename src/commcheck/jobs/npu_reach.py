@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from commcheck.check import Reader, failed, passed, undecidable
@@ -23,6 +22,7 @@ from commcheck.jobs.pairing import Plan, Preview, next_round, preview
 from commcheck.jobs.pings import Pings
 from commcheck.jobs.said import error
 from commcheck.jobs.ways import ran_of, read
+from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Status, Verdict, Words
 from commcheck.npu import READS
 

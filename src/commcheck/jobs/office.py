@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from commcheck.collect.base import Frame, Visitor
 from commcheck.jobs.site import Site
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 
 

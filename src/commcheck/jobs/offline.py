@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,11 +19,12 @@ from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, Sweep
 from commcheck.jobs.titles import TITLES
 from commcheck.jobs.witness import hear
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import PlannedCheck
 
 JOB: Final = "@job"
-_NAMED: Final = re.compile("|".join(name.replace("_", "_?") for name in COLLECTIVES))
+_NAMED: Final = regex("|".join(name.replace("_", "_?") for name in COLLECTIVES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,11 @@ asks for the runs that decide what is still open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 from commcheck.jobs.locate import ALL_RAILS, Located, Outcome, Run, locate
+from commcheck.lazy import dataclass
 
 PlanName = Literal["pairs", "circle", "bisect", "rails"]
 ROUND_S: Final = 45.0

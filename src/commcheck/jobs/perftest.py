@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.errors import ParseError
 from commcheck.jobs.failures import read_failures
 from commcheck.jobs.lines import Line, lines_of
 from commcheck.jobs.reading import Failure, State
+from commcheck.lazy import dataclass, regex
 
-_TITLE: Final = re.compile(r"\s+(\S+)( Bidirectional)? (BW|Latency) Test\s*")
-_SETTING: Final = re.compile(r"\s*([A-Za-z][\w .*/]*?)\s*: (\S+)")
-_BANDWIDTH: Final = re.compile(
+_TITLE: Final = regex(r"\s+(\S+)( Bidirectional)? (BW|Latency) Test\s*")
+_SETTING: Final = regex(r"\s*([A-Za-z][\w .*/]*?)\s*: (\S+)")
+_BANDWIDTH: Final = regex(
     r"\s*#bytes\s+#iterations\s+BW peak\[(Gb|MB|MiB)/sec\]\s+BW average\[\1/sec\]\s+MsgRate\[Mpps\]"
 )
-_LATENCY: Final = re.compile(r"\s*#bytes\s+#iterations\s+t_min\[usec\]")
+_LATENCY: Final = regex(r"\s*#bytes\s+#iterations\s+t_min\[usec\]")
 _GBITS: Final = {"Gb": 1.0, "MB": 8 * 1.048576 / 1000, "MiB": 8 * 1.048576 / 1000}
-_FIGURE: Final = re.compile(r"\d+(?:\.\d+)?")
+_FIGURE: Final = regex(r"\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)

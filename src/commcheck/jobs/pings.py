@@ -6,12 +6,13 @@ Where no ping passes anywhere, ICMP may be filtered: that is undecided, and blam
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from commcheck.check import undecidable
 from commcheck.jobs import places, said
 from commcheck.jobs.job import Search
 from commcheck.jobs.locate import Culprit
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Status, Verdict
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.jobs import causes
 from commcheck.jobs.reading import Failure, State, Sweep, size_text
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Status, Verdict
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, limit, passed, undecidable, warned
@@ -11,6 +11,7 @@ from commcheck.jobs import causes
 from commcheck.jobs.perftest import Perftest, Rate
 from commcheck.jobs.proof import meaning
 from commcheck.jobs.reading import State, size_text
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Status, Verdict
 
 # A RoCE v2 packet carries 82 bytes beside its payload: Ethernet 38 with preamble, gap and FCS,

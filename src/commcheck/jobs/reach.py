@@ -6,7 +6,6 @@ A few packets a rail. What fails is told apart as in any search: host, rail, pat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import failed, limit, passed
@@ -22,6 +21,7 @@ from commcheck.jobs.pings import Pings
 from commcheck.jobs.said import error
 from commcheck.jobs.ways import ran_of, read
 from commcheck.jobs.writes import rails_of, steps
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 _HEADERS_BYTES: Final = 28

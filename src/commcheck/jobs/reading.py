@@ -6,9 +6,11 @@ Readers fill these and decide nothing; the judge reads these and no text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final
+
+from commcheck.lazy import dataclass
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.collect.base import Frame, Request, State
@@ -26,6 +25,7 @@ from commcheck.jobs.idle import (
     slurm_busy,
     unknown,
 )
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Machine, Verdict
 from commcheck.readings import Decode, output_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from commcheck.collect.base import SUBJECTS, Frame, State, Visitor
@@ -15,6 +15,7 @@ from commcheck.jobs.job import Answered, Job, Member, Part, Ran
 from commcheck.jobs.locate import Outcome, Run
 from commcheck.jobs.office import Office
 from commcheck.jobs.pairing import Round
+from commcheck.lazy import dataclass
 from commcheck.model import Evidence, Host
 from commcheck.readings import evidence_of, head_of, output_of
 from commcheck.report.cleaning import decode

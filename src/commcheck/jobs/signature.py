@@ -8,7 +8,6 @@ again, and how far repeats differ.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.jobs import causes
@@ -16,6 +15,7 @@ from commcheck.jobs.bound import WIRE_GBYTES, Expectation, Fabric, nvls_referenc
 from commcheck.jobs.fit import Shape
 from commcheck.jobs.reading import MIB, Sweep, median, size_text
 from commcheck.jobs.witness import Witness
+from commcheck.lazy import dataclass
 from commcheck.model import Cause
 
 # A clean ring reaches about 0.95 of what its slowest part carries. Source: public tables of

@@ -8,7 +8,6 @@ printed again, is the recording.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.jobs.perftest import Rate
@@ -21,6 +20,7 @@ from commcheck.jobs.reading import (
     Sweep,
     factor,
 )
+from commcheck.lazy import dataclass
 
 IN_PIECES: Final = ("all_gather", "reduce_scatter", "alltoall", "gather", "scatter")
 _REDUCING: Final = ("all_reduce", "reduce_scatter", "reduce")

@@ -6,23 +6,22 @@ pasted into a shell.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Key, expects
 from commcheck.expect import GID_INDEX, LEAF, LINE_RATE_GBITS, ROCE_DSCP, one_of
 from commcheck.kube import mpijob
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Wanted
 from commcheck.report.cleaning import SEEN_BY_ALL, holds_secret
 
-_WORD: Final = re.compile(r"[A-Za-z0-9_.:,/@%+=^*-]{1,256}")
-_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_ENV_VALUE: Final = re.compile(r"[\x20-\x7e]{0,512}")
-_FOLDER: Final = re.compile(r"/[A-Za-z0-9_./+-]{1,200}")
-_ADDRESS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}|[0-9a-fA-F:]{2,45}")
-_INTERFACE: Final = re.compile(r"[A-Za-z0-9_.,/:-]{1,64}")
+_WORD: Final = regex(r"[A-Za-z0-9_.:,/@%+=^*-]{1,256}")
+_ENV_NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ENV_VALUE: Final = regex(r"[\x20-\x7e]{0,512}")
+_FOLDER: Final = regex(r"/[A-Za-z0-9_./+-]{1,200}")
+_ADDRESS: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,253}|[0-9a-fA-F:]{2,45}")
+_INTERFACE: Final = regex(r"[A-Za-z0-9_.,/:-]{1,64}")
 
 SHAPES: Final = ("node", "pairs", "rails", "fleet")
 

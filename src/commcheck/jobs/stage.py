@@ -10,7 +10,6 @@ judged again, or goes on, does all of this from what is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from commcheck.check import AnyCheck, Span
@@ -33,6 +32,7 @@ from commcheck.jobs.job import Job, Member, Ran, Search
 from commcheck.jobs.locate import locate
 from commcheck.jobs.office import Office
 from commcheck.jobs.rounds import Runner
+from commcheck.lazy import dataclass
 from commcheck.model import Host, Kind, Status, Verdict
 from commcheck.report.cleaning import decode
 

@@ -8,7 +8,7 @@ known fault the curve looks like.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, limit, passed, undecidable, warned
@@ -20,6 +20,7 @@ from commcheck.jobs.proof import Asked, disproved
 from commcheck.jobs.reading import GIB, MIB, Sweep, median, size_text
 from commcheck.jobs.signature import Case, Signature, classify, collapse
 from commcheck.jobs.witness import Witness, hear
+from commcheck.lazy import dataclass
 from commcheck.model import Status, Verdict
 
 _PRACTICE: Final = "between public practice (0.60 to 0.95) and healthy tables (0.91 to 0.97)"

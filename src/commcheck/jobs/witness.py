@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
-_USING: Final = re.compile(r"NET/IB : Using (?P<list>(?:\[\d+\]\S+ ?)+)")
-_VIA: Final = re.compile(r"via NET/(?P<net>\w+)/\d+(?:\(\d+\))?(?P<rest>\S*)")
-_NETWORK: Final = re.compile(r"Using network (\S+)")
-_NVLS: Final = re.compile(r"NVLS multicast support is (not )?available")
+from commcheck.lazy import dataclass, regex
+
+_USING: Final = regex(r"NET/IB : Using (?P<list>(?:\[\d+\]\S+ ?)+)")
+_VIA: Final = regex(r"via NET/(?P<net>\w+)/\d+(?:\(\d+\))?(?P<rest>\S*)")
+_NETWORK: Final = regex(r"Using network (\S+)")
+_NVLS: Final = regex(r"NVLS multicast support is (not )?available")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ port of its own. A pair is as good as its worst rail; rails are told apart after
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import limit
@@ -23,6 +22,7 @@ from commcheck.jobs.places import verdicts as places_of
 from commcheck.jobs.said import error
 from commcheck.jobs.scripts import SERVED
 from commcheck.jobs.ways import ran_of, read
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail, Verdict
 
 _PROGRAM: Final = "ib_write_bw"
@@ -34,7 +34,7 @@ _NEXT: Final = 64
 _LISTENING: Final = Command(
     ("grep", "-hs", " 0*:0000 0A ", "/proc/net/tcp", "/proc/net/tcp6"),
 )
-_LISTENS: Final = re.compile(r"\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ")
+_LISTENS: Final = regex(r"\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ")
 
 _RAIL_S: Final = 4.0
 

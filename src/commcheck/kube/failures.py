@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.errors import Unreachable
 from commcheck.kube.place import Place
+from commcheck.lazy import dataclass, regex
 
-_INFORMS: Final = re.compile(r"Defaulted container |Defaulting container |[WI]\d{4} |Warning: ")
+_INFORMS: Final = regex(r"Defaulted container |Defaulting container |[WI]\d{4} |Warning: ")
 """Lines on stderr that are no complaint."""
 
-_EXITED: Final = re.compile(r"command terminated with exit code")
+_EXITED: Final = regex(r"command terminated with exit code")
 """Comes last, and says less than any other line."""
 
 _RIGHTS: Final = (

@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.kube.call import GoOn, stream
 from commcheck.kube.place import Place
+from commcheck.lazy import dataclass
 from commcheck.nccl.host_log import CUT, HALF_BYTES, MARKS
 
 LIMIT_BYTES: Final = 256 << 20

@@ -9,11 +9,11 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from commcheck.kube.nodes import MANAGED_BY
 from commcheck.kube.place import is_image, is_name
+from commcheck.lazy import dataclass, regex
 from commcheck.report.cleaning import holds_secret
 
 NAME: Final = "@NAME@"
@@ -204,7 +204,7 @@ def _lists(below: list[Any], over: list[Any]) -> list[Any]:
     return result
 
 
-_PLACED: Final = re.compile(rf"^{MARK} (\S+) (\S+)$", re.MULTILINE)
+_PLACED: Final = regex(rf"^{MARK} (\S+) (\S+)$", re.MULTILINE)
 
 
 def on_hosts(text: str, hostname_of: Mapping[str, str]) -> str:

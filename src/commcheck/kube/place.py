@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final, TypeGuard
+
+from commcheck.lazy import dataclass, regex
 
 KUBECTL: Final = "kubectl"
 
@@ -13,8 +13,8 @@ CONTAINER_LOG: Final = "kubectl logs"
 
 
 # RFC 1123. No name can be taken for an option.
-_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}")
+_NAME: Final = regex(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_IMAGE: Final = regex(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}")
 
 
 def is_name(value: object) -> TypeGuard[str]:

@@ -6,16 +6,16 @@ A token is sent to nobody but the address that the operator gave, and stands in 
 from __future__ import annotations
 
 import base64
-import re
 import ssl
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.client import HTTPMessage
 from typing import IO, Final
 from urllib.parse import urlsplit
 
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass, regex
 
 TOKEN: Final = "COMMCHECK_PROMETHEUS_TOKEN"  # noqa: S105 - a variable's name
 USER: Final = "COMMCHECK_PROMETHEUS_USER"
@@ -25,8 +25,8 @@ CA: Final = "COMMCHECK_PROMETHEUS_CA"
 CERT: Final = "COMMCHECK_PROMETHEUS_CERT"
 KEY: Final = "COMMCHECK_PROMETHEUS_KEY"
 
-_PRINTABLE: Final = re.compile(r"[\x20-\x7e\x80-\xff]*")
-_LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d+){3}|::1")
+_PRINTABLE: Final = regex(r"[\x20-\x7e\x80-\xff]*")
+_LOOPBACK: Final = regex(r"localhost|127(?:\.\d+){3}|::1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ import urllib.error
 import urllib.request
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, Any, Final
 from urllib.parse import urlencode
 
 from commcheck.errors import Unjudgeable
+from commcheck.lazy import dataclass
 from commcheck.metrics.access import PASSWORD, TENANT, TOKEN, USER, Access
 
 MOST_BYTES: Final = 192 << 20

@@ -6,10 +6,10 @@ infiniband and netdev collectors; npu-exporter of Ascend MindCluster.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from commcheck.lazy import dataclass, regex
 
 GPU: Final = "gpu"
 NPU: Final = "npu"
@@ -21,7 +21,7 @@ RATE: Final = "rate({metric}[5m])"
 
 LAST: Final = "{metric}"
 
-SELECTOR: Final = re.compile(
+SELECTOR: Final = regex(
     r'[a-zA-Z_][a-zA-Z0-9_]*(?:=~|!~|!=|=)"[^"\\\n]*"(?:,[a-zA-Z_][a-zA-Z0-9_]*(?:=~|!~|!=|=)"[^"\\\n]*")*'
 )
 """Label matchers as within the braces of PromQL."""

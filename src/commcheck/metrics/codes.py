@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from commcheck.lazy import dataclass
 from commcheck.metrics.reading import Line, Metrics
 
 

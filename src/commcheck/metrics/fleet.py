@@ -12,13 +12,14 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from commcheck.check import FLEET, readings_of
 from commcheck.collect.base import Frame, Request
 from commcheck.errors import Unjudgeable
 from commcheck.inventory.endpoint import endpoint
+from commcheck.lazy import dataclass
 from commcheck.metrics import catalog
 from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerSilent

@@ -6,9 +6,10 @@ A counter that went backwards began anew (reboot, driver): what it shows then wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from commcheck.lazy import dataclass
 from commcheck.metrics.reading import Line, Metrics
 
 

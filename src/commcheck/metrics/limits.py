@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import limit
+from commcheck.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

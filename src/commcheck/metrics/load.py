@@ -7,22 +7,21 @@ communication.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from commcheck.lazy import dataclass, regex
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.reading import Line, Metrics
 
 Curve = tuple[float | None, ...]
 
 _NVLINK_GBYTES: Final = (
-    (re.compile(r"\bG?B[23]00\b"), 900.0),
-    (re.compile(r"\bH800\b"), 200.0),
-    (re.compile(r"\b(?:G?H[12]00|H20)\b"), 450.0),
-    (re.compile(r"\bA800\b"), 200.0),
-    (re.compile(r"\bA100\b"), 300.0),
+    (regex(r"\bG?B[23]00\b"), 900.0),
+    (regex(r"\bH800\b"), 200.0),
+    (regex(r"\b(?:G?H[12]00|H20)\b"), 450.0),
+    (regex(r"\bA800\b"), 200.0),
+    (regex(r"\bA100\b"), 300.0),
 )
 """NVLink of one GPU in one direction, GB/s: NVIDIA's data sheets."""
 

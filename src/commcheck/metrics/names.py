@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.command import PLACE
+from commcheck.lazy import dataclass, regex
 from commcheck.metrics.api import Labels, Series
 
 LABELS: Final = (
@@ -21,8 +21,8 @@ LABELS: Final = (
 KEPT: Final = ("gpu", "device", "port", "modelName", "GPU_I_ID", "id")
 """Labels that tell a series of a host from the others of that host."""
 
-_PORT: Final = re.compile(r"\[([^\]]+)\](?::\d{1,5})?|([^:]+):\d{1,5}")
-_NUMERIC: Final = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
+_PORT: Final = regex(r"\[([^\]]+)\](?::\d{1,5})?|([^:]+):\d{1,5}")
+_NUMERIC: Final = regex(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
 
 
 def called(labels: Labels) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from commcheck.errors import Unjudgeable, UsageError
 from commcheck.expect import LINE_RATE_GBITS, NICS
 from commcheck.inventory.load import load
 from commcheck.judge import judge_host
+from commcheck.lazy import dataclass
 from commcheck.metrics import fleet
 from commcheck.metrics.causes import CHECK_ID
 from commcheck.metrics.limits import Limits

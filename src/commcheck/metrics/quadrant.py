@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
 from commcheck.check import failed, not_applicable, passed, undecidable, warned
 from commcheck.counters import length
+from commcheck.lazy import dataclass
 from commcheck.metrics.causes import BOUND, RDMA_UNUSED, WAITING
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.load import Compute, Curve, Load, load_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError, Unjudgeable
+from commcheck.lazy import dataclass
 from commcheck.metrics.wanted import URL
 
 TOOL: Final = "prometheus"

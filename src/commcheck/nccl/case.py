@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final
 
+from commcheck.lazy import dataclass
 from commcheck.nccl.facts import Comm, Error, Job, Member, Process
 from commcheck.nccl.site import Site, SiteHost
 

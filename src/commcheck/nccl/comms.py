@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.nccl.facts import RING_EDGES_MOST, Comm, Job, Member, Process
 from commcheck.nccl.paths import Path, read_path
 from commcheck.nccl.places import RANKS_MOST, At
 
-INIT: Final = re.compile(
+INIT: Final = regex(
     r"(?:\[Rank \d+\] )?(?:ncclComm\w+ )?comm (?P<ptr>0x[0-9a-f]+) rank (?P<rank>\d{1,9}) "
     r"nranks (?P<nranks>\d{1,9}) cudaDev (?P<dev>-?\d{1,9})(?: nvmlDev (?P<nvml>-?\d{1,9}))? "
     r"busId (?P<bus>[0-9a-f]+)(?: commId (?P<id>0x[0-9a-f]+))?"
@@ -24,19 +25,19 @@ INIT: Final = re.compile(
     r" color (?P<color>-?\d+) key -?\d+)? ?- "
     r"(?P<what>Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)"
 )
-PLACED: Final = re.compile(
+PLACED: Final = regex(
     r"comm (?P<ptr>0x[0-9a-f]+) rank (?P<rank>\d{1,9}) nRanks (?P<nranks>\d{1,9}) "
     r"nNodes (?P<nodes>\d{1,9}) "
     r"localRanks (?P<local>\d{1,9}) localRank \d+ MNNVL (?P<mnnvl>[01])"
 )
-_CHANNEL: Final = re.compile(
+_CHANNEL: Final = regex(
     r"Channel (\d{1,3})(?:/(\d{1,2}))? : (\d{1,7})\[[0-9a-f]+\] -> (\d{1,7})\[[0-9a-f]+\]"
     r"(?: \[(send|receive)\])?"
 )
-_LISTING: Final = re.compile(r"Channel (\d{1,3})/(\d{1,3}) : +(\d[\d ]*)(\.\.\.)?")
-_RING: Final = re.compile(r"Ring (\d{1,3}) : (\d{1,7}) -> (\d{1,7}) -> (\d{1,7})")
-_TREE: Final = re.compile(r"\[(\d{1,3})\] ((?:-?\d+/)*-?\d+)->(\d{1,7})->(-?\d{1,9})")
-_COLLNET: Final = re.compile(
+_LISTING: Final = regex(r"Channel (\d{1,3})/(\d{1,3}) : +(\d[\d ]*)(\.\.\.)?")
+_RING: Final = regex(r"Ring (\d{1,3}) : (\d{1,7}) -> (\d{1,7}) -> (\d{1,7})")
+_TREE: Final = regex(r"\[(\d{1,3})\] ((?:-?\d+/)*-?\d+)->(\d{1,7})->(-?\d{1,9})")
+_COLLNET: Final = regex(
     r"CollNet \d{1,3}(?:/\d+)? : \d+ \[(send|receive)\] via COLLNET/(.+?)/(\d{1,3})"
     r"(?:/GDRDMA(?:\(PCI\))?)?"
 )

@@ -7,8 +7,9 @@ understood too. ``secondary`` ones are what a failure elsewhere makes a process 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from commcheck.lazy import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +179,11 @@ def told_at_info(kind: str) -> bool:
 
 
 # 2.23 to 2.27 print subnet manager news as "async error event": harmless alone.
-_NEWS: Final = re.compile(
+_NEWS: Final = regex(
     r"port active|client reregister|SM change|LID change|PKey change|GID table change",
     re.IGNORECASE,
 )
-_FATAL: Final = re.compile(r"catastrophic|CQ error|QP |SRQ|fatal", re.IGNORECASE)
+_FATAL: Final = regex(r"catastrophic|CQ error|QP |SRQ|fatal", re.IGNORECASE)
 
 
 def event_class(values: dict[str, str] | object) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
+from commcheck.lazy import dataclass
 from commcheck.nccl.hccl import Hccl
 from commcheck.nccl.places import At
 

@@ -12,10 +12,11 @@ import pickle
 import pickletools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass, regex
 
 OPCODES_MOST: Final = 20_000_000
 
@@ -195,7 +196,7 @@ def without_frames(told: Dump) -> Dump:
     return replace(told, entries=tuple(replace(entry, frame="") for entry in told.entries))
 
 
-_RANK: Final = re.compile(r"(\d{1,7})(?:\.\w{1,8})?(?:\.gz)?$")
+_RANK: Final = regex(r"(\d{1,7})(?:\.\w{1,8})?(?:\.gz)?$")
 
 
 def _rank(source: str) -> int | None:

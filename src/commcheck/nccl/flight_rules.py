@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Verdict, Words
 from commcheck.nccl.causes import READS, RESTART, step
 from commcheck.nccl.flight import Dump, Entry

@@ -6,52 +6,53 @@ Line grammar, codes and key lines: CANN documentation, "HCCL fault diagnosis" of
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Final
 
+from commcheck.lazy import dataclass, regex
 from commcheck.nccl.places import RANKS_MOST, At
 
 KEPT_MOST: Final = 20_000
 
-LINE: Final = re.compile(
+LINE: Final = regex(
     r"\[(?P<level>DEBUG|INFO|WARNING|ERROR|EVENT)\]\s?(?P<module>\w+)\((?P<pid>\d{1,9}),[^)]*\):"
     r"(?P<time>\d{4}-\d\d-\d\d[- ]\d\d:\d\d:\d\d\.\d{3}\.\d{3})\s?\[[^\]:]+:\d+\]\s?"
     r"(?:\[(?P<tid>\d{1,9})\])?(?P<text>.*)"
 )
-CODE: Final = re.compile(r"\b(E[A-Z]\d{4})\b")
-_STAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)[- ](\d\d):(\d\d):(\d\d)\.(\d{3})\.(\d{3})")
-_PID: Final = re.compile(r"\[PID: (\d{1,9})\]")
-_RANK: Final = re.compile(r"\[rank(\d{1,6})\]:")
-_ENV: Final = re.compile(
+CODE: Final = regex(r"\b(E[A-Z]\d{4})\b")
+_STAMP: Final = regex(r"(\d{4})-(\d\d)-(\d\d)[- ](\d\d):(\d\d):(\d\d)\.(\d{3})\.(\d{3})")
+_PID: Final = regex(r"\[PID: (\d{1,9})\]")
+_RANK: Final = regex(r"\[rank(\d{1,6})\]:")
+_ENV: Final = regex(
     r"(HCCL_[A-Z_]+) (?:set by (?:environment|default) to|is set to default value) \[([^\]]*)\]"
 )
-_KEY: Final = re.compile(
+_KEY: Final = regex(
     r"\[Communicator Key Info\]identifier\[([^\]]+)\] rankSize\[(\d{1,9})\] serverNum\[(\d{1,9})\]"
 )
-_LOCAL: Final = re.compile(
+_LOCAL: Final = regex(
     r"\[LocalRank Key Info\]userRank\[(\d{1,9})\] hostIp\[[^\]]*\] devicePhyId\[(\d{1,9})\] "
     r"server\[([^\]]+)\] deviceIp\[([^\]]*)\]"
 )
-_ENTRY: Final = re.compile(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d{1,9})\], rank\[(\d{1,9})\]")
-_LINK: Final = re.compile(
+_ENTRY: Final = regex(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d{1,9})\], rank\[(\d{1,9})\]")
+_LINK: Final = regex(
     r"createLink para:rank\[\d+\]-localUserrank\[(\d{1,9})\]-localIpAddr\[([^/\]]+)/(\d{1,9})\], "
     r"remoteRank\[\d+\]-remoteUserrank\[(\d{1,9})\]-remoteIpAddr\[([^/\]]+)/(\d{1,9})\]"
     r"(?:.*isUsedRdma\[([01])\])?(?:.*tag\[(\w+?)_)?"
 )
-_CONNECTED: Final = re.compile(r"total connected num is \[(\d{1,9})\]")
-_NEED: Final = re.compile(r"need connect rankNum is \[(\d{1,9})\]")
-_INFO: Final = re.compile(r"connected rankinfo\[LINE \d+\]: ([\[\]\d,;]+)")
-_AGENTS: Final = re.compile(r"Failed to connect agent\[([\d,]+)\]")
-_TLS: Final = re.compile(r"\|\s*(ENABLE|DISABLE)\s*\|\s*LinkInfo")
-_BEAT: Final = re.compile(
+_CONNECTED: Final = regex(r"total connected num is \[(\d{1,9})\]")
+_NEED: Final = regex(r"need connect rankNum is \[(\d{1,9})\]")
+_INFO: Final = regex(r"connected rankinfo\[LINE \d+\]: ([\[\]\d,;]+)")
+_AGENTS: Final = regex(r"Failed to connect agent\[([\d,]+)\]")
+_TLS: Final = regex(r"\|\s*(ENABLE|DISABLE)\s*\|\s*LinkInfo")
+_BEAT: Final = regex(
     r"crimer rank \[([^/\]]+)/(\d{1,9})\] status\[(LOST|STUCK|ERROR CQE)\] by informer"
 )
-_LOCATION: Final = re.compile(
+_LOCATION: Final = regex(
     r"Cluster Exception Location\[[^\]]*\]:\[([^/\]]+)/(\d{1,9})\].*"
     r"ExceptionType:\[(Heartbeat Lost|Stuck|Error cqe) Occurred\]"
 )
-_TASK: Final = re.compile(r"Task run failed.*taskID\[(\d{1,9})\], tag\[(\w+?)_([^\]]+)\]")
+_TASK: Final = regex(r"Task run failed.*taskID\[(\d{1,9})\], tag\[(\w+?)_([^\]]+)\]")
 
 
 @dataclass(slots=True, eq=False)

@@ -7,21 +7,21 @@ another line: it is split there if the name is known from a clean line, else not
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
+
+from commcheck.lazy import dataclass, regex
 
 PREFIX_MOST: Final = 400
 """Characters before the token that are looked at: NCCL's own head has at most 330."""
 
-_HOST: Final = re.compile(r"\w[\w-]{0,254}$")
-_NUMBER: Final = re.compile(r"\d{1,10}")
-_DEV: Final = re.compile(r"\[(-?\d{1,4})\]")
-_MS: Final = re.compile(r"\d+\.\d+")
-_FILE: Final = re.compile(r"[\w./+-]{1,120}:\d{1,6}")
-_FUNCTION: Final = re.compile(r" \([^()]{0,80}\)$")
-_STAMP: Final = re.compile(r"\[([^\[\]]{4,64})\] $")
+_HOST: Final = regex(r"\w[\w-]{0,254}$")
+_NUMBER: Final = regex(r"\d{1,10}")
+_DEV: Final = regex(r"\[(-?\d{1,4})\]")
+_MS: Final = regex(r"\d+\.\d+")
+_FILE: Final = regex(r"[\w./+-]{1,120}:\d{1,6}")
+_FUNCTION: Final = regex(r" \([^()]{0,80}\)$")
+_STAMP: Final = regex(r"\[([^\[\]]{4,64})\] $")
 
 
 @dataclass(frozen=True, slots=True)

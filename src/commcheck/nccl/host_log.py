@@ -5,12 +5,12 @@ Logs are large: only lines with a mark of NCCL, HCCL or PyTorch's watchdog leave
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
+from commcheck.lazy import dataclass
 
 HALF_BYTES: Final = 8 << 20
 """Kept of the beginning and of the end: init stands at the one, the error at the other."""

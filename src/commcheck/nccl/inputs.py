@@ -6,11 +6,11 @@ import glob
 import gzip
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass
 
 STDIN: Final = "-"
 

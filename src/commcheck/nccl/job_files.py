@@ -7,14 +7,14 @@ one who looks may be root.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.check import Reader, first_of
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "job-files"
 
@@ -124,13 +124,13 @@ class JobFiles:
     files: tuple[NamedFile, ...] = ()
 
 
-_LOCKED: Final = re.compile(r".*/(\d+)/limits:Max locked memory +(\d{1,20}|unlimited) .*")
-_CAPS: Final = re.compile(r".*/(\d+)/status:CapEff:\s*([0-9a-f]{1,16})")
-_SHM: Final = re.compile(r"shm (\d+) (\d{1,18}) (\d{1,9})")
-_PID: Final = re.compile(r"(pid|virtual) (\d{1,10})")
-_FILE: Final = re.compile(r"file (\w+) (read|absent|unreadable) (\S+) (.+)")
-_FACT: Final = re.compile(r"(tag|end|bus) (\d+:\d+) (.+)")
-_TAG: Final = re.compile(r"<(\w+)(?:.*? version=\"(\w*)\")?.*>")
+_LOCKED: Final = regex(r".*/(\d+)/limits:Max locked memory +(\d{1,20}|unlimited) .*")
+_CAPS: Final = regex(r".*/(\d+)/status:CapEff:\s*([0-9a-f]{1,16})")
+_SHM: Final = regex(r"shm (\d+) (\d{1,18}) (\d{1,9})")
+_PID: Final = regex(r"(pid|virtual) (\d{1,10})")
+_FILE: Final = regex(r"file (\w+) (read|absent|unreadable) (\S+) (.+)")
+_FACT: Final = regex(r"(tag|end|bus) (\d+:\d+) (.+)")
+_TAG: Final = regex(r"<(\w+)(?:.*? version=\"(\w*)\")?.*>")
 _CAP_IPC_LOCK: Final = 14
 """Who has it is exempt from the limit (capabilities(7))."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from commcheck.check import Reader, first_of
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
+from commcheck.lazy import dataclass, regex
 from commcheck.nccl.facts import Job
 from commcheck.nccl.job_files import RANKS
 from commcheck.nccl.reader import Desk, FileReader
@@ -108,8 +108,8 @@ class JobLogs:
     live: bool = True
 
 
-_HEAD: Final = re.compile(rf"{FILE} (?:none|(\d+) (\d+)) (.+)")
-_END: Final = re.compile(r"^end(?: (\d+))?$", re.MULTILINE)
+_HEAD: Final = regex(rf"{FILE} (?:none|(\d+) (\d+)) (.+)")
+_END: Final = regex(r"^end(?: (\d+))?$", re.MULTILINE)
 
 
 def parse(output: Output) -> JobLogs:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Cause, Status, Verdict, Words
 from commcheck.nccl import (
     rules_diag,
@@ -55,7 +55,7 @@ NEEDED_ON_NETWORK: Final = ("LOG-023", "LOG-024")
 
 CUDA_ONLY: Final = frozenset({"LOG-017", "LOG-043", "LOG-045"})
 
-_PLACE: Final = re.compile(r"\{(\w+)\}")
+_PLACE: Final = regex(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ PyTorch quotes NCCL's last warning. They are read for what they hold, and nothin
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
+from commcheck.lazy import regex
 from commcheck.nccl import errors, hccl, messages
 from commcheck.nccl.facts import SAMPLES_MOST, Process, Progress, Timeout
 from commcheck.nccl.places import At
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 TIMEOUTS_MOST: Final = 100_000
 
-_WATCHDOG: Final = re.compile(
+_WATCHDOG: Final = regex(
     r"\[Rank (\d{1,9})\] Watchdog caught collective operation timeout: "
     r"WorkNCCL\(SeqNum=(\d{1,9}), OpType=(\w+),.*?Timeout\(ms\)=(\d{1,9})\)"
 )
-_WORK: Final = re.compile(
+_WORK: Final = regex(
     r"\[(?:PG (?:ID )?(\S+)(?: PG GUID (\S+))? )?Rank (\d{1,9})\].*?"
     r"[Ll]ast enqueued NCCL work: (-?\d{1,9}), last completed NCCL work: (-?\d{1,9})"
 )
-_TOLD: Final = re.compile(r"due to a collective timeout from +rank (\d{1,9})")
-_RANK: Final = re.compile(r"\[rank(\d{1,6})\]:")
-_TORCH: Final = re.compile(r"NCCL error in: .*NCCL version (\d{1,9})\.(\d{1,9})\.(\d{1,9})")
-_EXPORT: Final = re.compile(
+_TOLD: Final = regex(r"due to a collective timeout from +rank (\d{1,9})")
+_RANK: Final = regex(r"\[rank(\d{1,6})\]:")
+_TORCH: Final = regex(r"NCCL error in: .*NCCL version (\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_EXPORT: Final = regex(
     r"(?:[>*$#\-\s]|export |ENV |-x |-e )*((?:NCCL|HCCL|TORCH_NCCL|UCX|GLOO)_[A-Z0-9_]+)=(\S*)"
 )
-_QUOTED: Final = re.compile(r"[Ll]ast NCCL warning\(error\) log entry \(may be unrelated\):? ?(.*)")
-_GID: Final = re.compile(
+_QUOTED: Final = regex(r"[Ll]ast NCCL warning\(error\) log entry \(may be unrelated\):? ?(.*)")
+_GID: Final = regex(
     r"[|\s]*([\w-]+)\s+(\d{1,3})\s+(\d{1,3})\s+([0-9a-f]{4}(?::[0-9a-f]{4}){7})"
     r"(?:\s+(\d+\.\d+\.\d+\.\d+))?\s+(v[12])\s+(\S+)\s*"
 )
-_RANK_LINE: Final = re.compile(
+_RANK_LINE: Final = regex(
     r"#?\s*#\s+Rank\s+(\d{1,9})\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+([\w.-]+) device\s+\d+ \[.*"
 )
-_TAIL: Final = re.compile(r"Channel \d+(?:/\d+)? : \d+\[[0-9a-f]+\] -> \d+\[|NCCL INFO ")
+_TAIL: Final = regex(r"Channel \d+(?:/\d+)? : \d+\[[0-9a-f]+\] -> \d+\[|NCCL INFO ")
 """What NCCL prints behind its head, which is lost here."""
 
-_FENCE: Final = re.compile(r"^\s*(?:>\s?)*(?:`{3,}\w*\s*)?")
+_FENCE: Final = regex(r"^\s*(?:>\s?)*(?:`{3,}\w*\s*)?")
 
 
 class Loose:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from commcheck.lazy import regex
 from commcheck.nccl import comms, errors, wrappers
 from commcheck.nccl.facts import (
     ERRORS_PER_PROCESS,
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Desk", Process, int, str, At, str, bool], None]
 
-BANNER: Final = re.compile(
+BANNER: Final = regex(
     r"NCCL version (\d{1,9})\.(\d{1,9})\.(\d{1,9})([^\s+]*)\+cuda(\d{1,9})\.(\d{1,9})"
 )
-_ENV: Final = re.compile(r"(NCCL_[A-Z0-9_]+) set (?:by environment )?to (.*)")
+_ENV: Final = regex(r"(NCCL_[A-Z0-9_]+) set (?:by environment )?to (.*)")
 _WORDS: Final = frozenset(
     [
         "ALGO",
@@ -53,26 +54,24 @@ _WORDS: Final = frozenset(
 )
 """Parameters that are text: a dot at the end belongs to the value (NCCL debug documentation)."""
 
-_OOB: Final = re.compile(r"Bootstrap ?: Using ([\w.-]+):([0-9a-fA-F.:%\w]+)<\d+>")
-_USING: Final = re.compile(r"NET/IB ?: Using (.*?) ?(?:\[RO\])?; OOB (\S+):([0-9a-fA-F.:]+)<\d+>")
-_NIC: Final = re.compile(r"\[(\d{1,3})\](?:([\w-]+):(\d{1,3})/(\w+)|=?\{([^}]*)\})")
-_PORT: Final = re.compile(r"\[\d+\] ?([\w-]+):(\d{1,3})/(\w+)")
-_GDR: Final = re.compile(
+_OOB: Final = regex(r"Bootstrap ?: Using ([\w.-]+):([0-9a-fA-F.:%\w]+)<\d+>")
+_USING: Final = regex(r"NET/IB ?: Using (.*?) ?(?:\[RO\])?; OOB (\S+):([0-9a-fA-F.:]+)<\d+>")
+_NIC: Final = regex(r"\[(\d{1,3})\](?:([\w-]+):(\d{1,3})/(\w+)|=?\{([^}]*)\})")
+_PORT: Final = regex(r"\[\d+\] ?([\w-]+):(\d{1,3})/(\w+)")
+_GDR: Final = regex(
     r"GPU Direct RDMA (Enabled|Disabled) for GPU (\S+) / HCA (\S+) "
     r"\(distance (\d{1,9}) [<=>]+ (\d{1,9})\)"
 )
-_GDR_PATH: Final = re.compile(
+_GDR_PATH: Final = regex(
     r"GPU Direct RDMA (Enabled|Disabled) for (GPU/\S+) \(rank \d+\) - (NET/\S+) "
     r"\(.*?distance (\d{1,9}) [<=>]+ (\d{1,9})\)"
 )
-_GDR_HCA: Final = re.compile(
-    r"NET/[\w ]+ : GPU Direct RDMA (Enabled|Disabled) for HCA \d+ '([^']+)'"
-)
-_CHANNELS: Final = re.compile(r"(\d{1,9}) coll channels, .*p2p channels per peer.*")
-_INIT: Final = re.compile(
+_GDR_HCA: Final = regex(r"NET/[\w ]+ : GPU Direct RDMA (Enabled|Disabled) for HCA \d+ '([^']+)'")
+_CHANNELS: Final = regex(r"(\d{1,9}) coll channels, .*p2p channels per peer.*")
+_INIT: Final = regex(
     r"Init timings(?: - \w+)?: rank (\d{1,9}) nranks (\d{1,9}) total (\d+(?:\.\d+)?) \(([^)]*)\)"
 )
-_NVLS: Final = re.compile(r"NVLS multicast support is (not )?available on dev \d+.*")
+_NVLS: Final = regex(r"NVLS multicast support is (not )?available on dev \d+.*")
 
 
 class Errors:

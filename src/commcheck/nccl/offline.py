@@ -11,12 +11,12 @@ import gzip
 import lzma
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Protocol
 
 from commcheck.analysis import Analysis
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass
 from commcheck.model import Evidence, Finding, Host, Result, Verdict
 from commcheck.nccl import ray
 from commcheck.nccl.as_json import facts_of

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import IO, Final
 
 from commcheck.analysis import Analysis
 from commcheck.errors import UsageError
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Evidence, Finding, Host, Result
 from commcheck.nccl import ray
 from commcheck.nccl.environment.documents import declared
@@ -45,9 +46,9 @@ from commcheck.nccl.ruling import rule_notes
 from commcheck.nccl.site import Site, SiteHost, site_of
 from commcheck.report.record import PlannedCheck
 
-_ASSIGNS: Final = re.compile(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
-_LOG: Final = re.compile(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
-_SCRIPT: Final = re.compile(r"^#!|^#SBATCH|^\s*(?:srun|mpirun|torchrun|deepspeed)\b", re.MULTILINE)
+_ASSIGNS: Final = regex(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
+_LOG: Final = regex(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
+_SCRIPT: Final = regex(r"^#!|^#SBATCH|^\s*(?:srun|mpirun|torchrun|deepspeed)\b", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -191,9 +192,9 @@ def _take_logs(found: _Found) -> None:
         ]
 
 
-_TRUST: Final = re.compile(r"^Priority trust state: (dscp|pcp|none)", re.MULTILINE)
-_MAP: Final = re.compile(r"^\s*prio:([0-7]) dscp:([\d,]*)", re.MULTILINE)
-_FLAGS: Final = re.compile(r"^\s*enabled((?:\s+[01]){8})\s*$", re.MULTILINE)
+_TRUST: Final = regex(r"^Priority trust state: (dscp|pcp|none)", re.MULTILINE)
+_MAP: Final = regex(r"^\s*prio:([0-7]) dscp:([\d,]*)", re.MULTILINE)
+_FLAGS: Final = regex(r"^\s*enabled((?:\s+[01]){8})\s*$", re.MULTILINE)
 
 
 def _qos(text: str) -> Qos:

@@ -5,21 +5,21 @@ Dumps of PyTorch's flight recorder, one a rank, and saved reports of NCCL's RAS 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import IO, Final
 
 from commcheck.analysis import Analysis
 from commcheck.errors import ParseError, UsageError
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Evidence, Finding, Result, Verdict
 from commcheck.nccl import flight, flight_rules, ras, ras_rules, running
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.ras_rules import Poll
 from commcheck.report.record import PlannedCheck
 
-_TAKEN: Final = re.compile(r'"timestamp"\s*:\s*"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
+_TAKEN: Final = regex(r'"timestamp"\s*:\s*"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
 
 
 @dataclass(slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from commcheck.check import Whole
+from commcheck.lazy import dataclass
 from commcheck.model import Status, Verdict
 from commcheck.nccl.case import Case
 from commcheck.nccl.job_logs import JobLog, JobLogs, take

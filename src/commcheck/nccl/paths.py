@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
-_NET: Final = re.compile(r"NET/(.+)/(\d{1,3})(?:\((\d{1,7})\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
-_PATH: Final = re.compile(
+from commcheck.lazy import dataclass, regex
+
+_NET: Final = regex(r"NET/(.+)/(\d{1,3})(?:\((\d{1,7})\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
+_PATH: Final = regex(
     r"P2P/(?:direct pointer|IPC|CUMEM|MNNVL|indirect/\d+\[[0-9a-f]+\]|common device)"
     r"(?:/read)?(?:/CE)?|direct shared memory|SHM(?:/(?:direct|CE))*"
 )

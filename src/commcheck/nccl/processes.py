@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.check import Reader, first_of
 from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed
+from commcheck.lazy import dataclass, regex
 from commcheck.nccl.environment.model import Layer, Setting
 from commcheck.nccl.environment.names import PREFIXES, WHOLE, is_kept
 from commcheck.nccl.environment.sources import conf_file
@@ -50,9 +51,9 @@ class Users:
     stopped: frozenset[int] = field(default_factory=frozenset)
 
 
-_HELD: Final = re.compile(r"/proc/(\d{1,10})/fd/\d+")
-_RECORD: Final = re.compile(r"/proc/(\d{1,10})/environ:([^=]+)=(.*)", re.DOTALL)
-_STATUS: Final = re.compile(r"/proc/(\d{1,10})/status")
+_HELD: Final = regex(r"/proc/(\d{1,10})/fd/\d+")
+_RECORD: Final = regex(r"/proc/(\d{1,10})/environ:([^=]+)=(.*)", re.DOTALL)
+_STATUS: Final = regex(r"/proc/(\d{1,10})/status")
 
 
 def parse(held: Output, environ: Output, stopped: Output) -> Users:

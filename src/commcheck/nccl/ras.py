@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from commcheck.check import Reader
 from commcheck.command import Command, Output, clean
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nccl-ras"
 
@@ -98,22 +99,22 @@ def parse_text(text: str) -> Report:
 
 # --- text ---------------------------------------------------------------------------------------
 
-_HEAD: Final = re.compile(r"^NCCL version (\d+\.\d+\S*) compiled with CUDA", re.MULTILINE)
-_TAKEN: Final = re.compile(r"^Communicators\.\.\. \((\d+\.\d+)s\)", re.MULTILINE)
-_GROUP: Final = re.compile(
+_HEAD: Final = regex(r"^NCCL version (\d+\.\d+\S*) compiled with CUDA", re.MULTILINE)
+_TAKEN: Final = regex(r"^Communicators\.\.\. \((\d+\.\d+)s\)", re.MULTILINE)
+_GROUP: Final = regex(
     r"^ *\d+ +\d+ +\d+ +[\d-]+ +[\d-]+ +\d+ +([A-Z][A-Z,]*) +([A-Z][A-Z,]*) *$", re.MULTILINE
 )
-_TOTALS: Final = re.compile(r"^ +\d+ +[\d-]+ +[\d-]+ +(\d+) +(\d+) *$", re.MULTILINE)
-_PROC: Final = re.compile(r"^  Process (\d+) on node (\S+) managing GPUs? (.+)$")
-_RANK: Final = re.compile(
+_TOTALS: Final = regex(r"^ +\d+ +[\d-]+ +[\d-]+ +(\d+) +(\d+) *$", re.MULTILINE)
+_PROC: Final = regex(r"^  Process (\d+) on node (\S+) managing GPUs? (.+)$")
+_RANK: Final = regex(
     r"^  Rank (\d+)(?: has launched up to operation (\d+))?"
     r"(?: -- GPU (.+?) managed by process (\d+) on node (\S+))?"
 )
-_BLOCK: Final = re.compile(r"^#\d+-\d+ \(([0-9a-f]+)\) ([A-Z]+)")
-_MOST: Final = re.compile(r"^  (\d+) ranks have launched up to operation (\d+)")
-_MISSING: Final = re.compile(r"^  The missing ranks?: ([\d, ]+)")
-_DIFFERS: Final = re.compile(r"^  Communicator ranks have different (.+?)(?: operation counts)?$")
-_TIMEOUTS: Final = re.compile(r"Encountered (\d+) communication timeout")
+_BLOCK: Final = regex(r"^#\d+-\d+ \(([0-9a-f]+)\) ([A-Z]+)")
+_MOST: Final = regex(r"^  (\d+) ranks have launched up to operation (\d+)")
+_MISSING: Final = regex(r"^  The missing ranks?: ([\d, ]+)")
+_DIFFERS: Final = regex(r"^  Communicator ranks have different (.+?)(?: operation counts)?$")
+_TIMEOUTS: Final = regex(r"Encountered (\d+) communication timeout")
 
 
 @dataclass(slots=True)

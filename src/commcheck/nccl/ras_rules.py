@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Verdict, Words
 from commcheck.nccl.causes import READS, step
 from commcheck.nccl.flight_rules import some

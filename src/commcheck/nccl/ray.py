@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass, regex
 from commcheck.metrics.access import Access
 
 SCHEME: Final = "ray:"
@@ -33,8 +33,8 @@ MOST_BYTES: Final = 256 << 20
 
 _CHUNK: Final = 1 << 18
 _COMPLAINT_BYTES: Final = 2000
-_FOLDED: Final = re.compile(rb"(?:\x1b\[\d+m)?\((?:[A-Za-z_][\w.:<>-]* )?pid=\d+")
-_FILE: Final = re.compile(r"worker-[\w.-]+\.(?:out|err)")
+_FOLDED: Final = regex(rb"(?:\x1b\[\d+m)?\((?:[A-Za-z_][\w.:<>-]* )?pid=\d+")
+_FILE: Final = regex(r"worker-[\w.-]+\.(?:out|err)")
 _NO_ANSWER: Final = (ValueError, TypeError, RecursionError, http.client.HTTPException)
 """What is raised where something else than Ray answers."""
 

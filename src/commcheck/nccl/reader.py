@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.nccl import messages, wrappers
 from commcheck.nccl.comms import Registry
 from commcheck.nccl.facts import Diag, Job, Process
@@ -26,8 +27,8 @@ HELD_LINES: Final = 3
 PARTIAL_MOST: Final = 64
 """Records that one line may be cut into by a container's log."""
 
-_DIAG: Final = re.compile(r"([\w.-]{1,64}):(\d{1,10})$")
-_TAG: Final = re.compile(r"(?:\[(OK|INFO)\]\s+)?(.*)", re.DOTALL)
+_DIAG: Final = regex(r"([\w.-]{1,64}):(\d{1,10})$")
+_TAG: Final = regex(r"(?:\[(OK|INFO)\]\s+)?(.*)", re.DOTALL)
 _LEVELS: Final = ("INFO ", "WARN ", "TRACE ", "CALL ")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.model import Status
 from commcheck.nccl import causes_diag
 from commcheck.nccl.case import Case
@@ -19,36 +20,36 @@ FAIL_SHARE: Final = 0.50
 WARN_SHARE: Final = 0.85
 SPREAD: Final = 1.3
 
-_ALL: Final = re.compile(
+_ALL: Final = regex(
     r"p2p: (?:all (\d{1,9}) directed GPU P2P edges verified"
     r"|verified P2P access .*\((\d{1,9}) peer accesses\))"
     r"(?:.*skipped indirect=(\d{1,9}))?"
 )
-_SOME: Final = re.compile(r"p2p: (?:only )?(\d{1,9})/(\d{1,9}) ")
-_PAIR: Final = re.compile(
+_SOME: Final = regex(r"p2p: (?:only )?(\d{1,9})/(\d{1,9}) ")
+_PAIR: Final = regex(
     r"p2p: (write mismatch|read mismatch|peer-memory import failed|destination buffer unavailable"
     r"|local CUDA setup failed|topology check failed|launch/check failed) "
     r"srcRank=(\d{1,9}) srcCudaDev=-?\d+ srcNvmlDev=(-?\d{1,9}) dstRank=(\d{1,9}) dstCudaDev=-?\d+ "
     r"dstNvmlDev=(-?\d{1,9}) path=(\w+) handle=(\w+)(?: reason=(\S+?))?(?:[ ;]|$)"
 )
-_BANDWIDTH: Final = re.compile(
+_BANDWIDTH: Final = regex(
     r"net bw: (\d{1,9}(?:\.\d{1,9})?)/(\d{1,9}(?:\.\d{1,9})?)/(\d{1,9}(?:\.\d{1,9})?) Gbit/s "
     r"min/median/max (same-nic|cross-nic) bw"
 )
-_OUTLIER: Final = re.compile(
+_OUTLIER: Final = regex(
     r"net bw: (\S+) rank (\d{1,9}) \(([^)]+)\): (\d{1,9}(?:\.\d{1,9})?) Gbit/s, "
     r">\d+% off median (\d{1,9}(?:\.\d{1,9})?) Gbit/s"
 )
-_LINK: Final = re.compile(
+_LINK: Final = regex(
     r"net bw: mode=(same|cross) server_rank=(\d{1,9}) server_host=(\S+) server_device=(\S+) "
     r"client_rank=(\d{1,9}) client_host=(\S+) client_device=(\S+)(?: memory=\S+)? (.+?) in comm 0x"
 )
-_NOT_MEASURED: Final = re.compile(
+_NOT_MEASURED: Final = regex(
     r"net bw: (skipped|setup failed|required external tool|capability probe|selected network "
     r"plugin|cannot resolve|no usable|test unable|multiple net devices|net devices are shared)"
 )
-_INCOMPLETE: Final = re.compile(r"(.+): diagnostics incomplete, gathered (\d{1,9})/(\d{1,9}) ranks")
-_RANKS: Final = re.compile(r"rank\(s\) \{([\d,]+)")
+_INCOMPLETE: Final = regex(r"(.+): diagnostics incomplete, gathered (\d{1,9})/(\d{1,9}) ranks")
+_RANKS: Final = regex(r"rank\(s\) \{([\d,]+)")
 
 
 def _gate(case: Case) -> Ruling | None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.model import Status
 from commcheck.nccl import causes
 from commcheck.nccl.case import Case
@@ -24,8 +25,8 @@ from commcheck.nccl.ruling import (
 )
 from commcheck.report.ranges import fold_hosts
 
-_BAD_INTERFACES: Final = re.compile(r"(?:docker|virbr|veth|cali|cni|flannel)[\w.-]*|lo")
-_LINK_LOCAL: Final = re.compile(r"169\.254\.|fe80:", re.IGNORECASE)
+_BAD_INTERFACES: Final = regex(r"(?:docker|virbr|veth|cali|cni|flannel)[\w.-]*|lo")
+_LINK_LOCAL: Final = regex(r"169\.254\.|fe80:", re.IGNORECASE)
 
 
 def machines_of(case: Case, procs: Iterable[Process]) -> tuple[str, ...]:

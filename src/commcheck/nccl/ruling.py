@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Figure, Status
 from commcheck.nccl.case import Case
 from commcheck.report.ranges import fold_hosts

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeVar
 
 from commcheck.check import Key
 from commcheck.command import GLOB
 from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS, yes_or_no
 from commcheck.kube.place import CONTAINER_LOG
+from commcheck.lazy import dataclass
 from commcheck.model import Host
 
 T = TypeVar("T")

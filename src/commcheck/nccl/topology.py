@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from commcheck.lazy import dataclass
 from commcheck.model import Figure, Words
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Comm

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from commcheck.command import ANSI
+from commcheck.lazy import dataclass, regex
 
-_CRI: Final = re.compile(r"(\d{4}-\d\d-\d\dT\S{9,30}) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
+_CRI: Final = regex(r"(\d{4}-\d\d-\d\dT\S{9,30}) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
 _KEYS: Final = ("log", "message", "msg", "text")
-_RAY: Final = re.compile(r"\((?:[A-Za-z_][\w.:<>-]* )?pid=(\d{1,9})(?:, ip=([\w.:-]+))?\) ?")
-_REPEATED: Final = re.compile(r" *\[repeated (\d{1,9})x across cluster\].*", re.DOTALL)
-_RANK: Final = re.compile(r"\[rank(\d{1,6})\]:")
-_LOCAL: Final = re.compile(r"\[default(\d{1,4})\]:")
-_MPI: Final = re.compile(r"\[(?:[\w.-]+@)?\d+,(\d{1,6})\]<std(?:out|err|diag)>: ?")
-_TASK: Final = re.compile(r"(\d{1,6}): ")
-_POD: Final = re.compile(r"\[pod/([\w.-]+)(?:/[\w.-]+)?\] ?")
-_TIME: Final = re.compile(
+_RAY: Final = regex(r"\((?:[A-Za-z_][\w.:<>-]* )?pid=(\d{1,9})(?:, ip=([\w.:-]+))?\) ?")
+_REPEATED: Final = regex(r" *\[repeated (\d{1,9})x across cluster\].*", re.DOTALL)
+_RANK: Final = regex(r"\[rank(\d{1,6})\]:")
+_LOCAL: Final = regex(r"\[default(\d{1,4})\]:")
+_MPI: Final = regex(r"\[(?:[\w.-]+@)?\d+,(\d{1,6})\]<std(?:out|err|diag)>: ?")
+_TASK: Final = regex(r"(\d{1,6}): ")
+_POD: Final = regex(r"\[pod/([\w.-]+)(?:/[\w.-]+)?\] ?")
+_TIME: Final = regex(
     r"(\d{4})-(\d\d)-(\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?"
 )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from commcheck.diagnose import Diagnosis, Group, presentation
+from commcheck.lazy import dataclass
 from commcheck.model import Bound, Finding, Kind, Layer, Status, Words
 from commcheck.report.evidence import Shelf, Shown, typical
 from commcheck.report.junit import anchor

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Final, Literal, get_args
+
+from commcheck.lazy import dataclass
 
 Kind = Literal[
     "newly-failing",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from commcheck.lazy import dataclass
 from commcheck.model import Words
 from commcheck.report.changes import KINDS, TROUBLE, Change, Changes, Kind
 from commcheck.report.cleaning import for_console

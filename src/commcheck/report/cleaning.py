@@ -15,19 +15,20 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from commcheck.command import ANSI
+from commcheck.lazy import regex
 
 CAP: Final = 16 * 1024
 """Characters of one text in a report; the whole stays in the run folder."""
 
 MASK: Final = "***"
 
-_FORBIDDEN: Final = re.compile(
+_FORBIDDEN: Final = regex(
     # All but TAB, LF, U+0020-D7FF, U+E000-FFFD, U+10000-10FFFF is no XML 1.0 character. DEL and
     # the C1 controls are, but terminals obey them (U+009B begins a sequence as ESC [ does).
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
 )
-_BIDI: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_MARKER: Final = re.compile(r"\[\[(?=(?:ATTACHMENT|PROPERTY)\|)", re.IGNORECASE)
+_BIDI: Final = regex("[\u202a-\u202e\u2066-\u2069]")
+_MARKER: Final = regex(r"\[\[(?=(?:ATTACHMENT|PROPERTY)\|)", re.IGNORECASE)
 
 
 def decode(data: bytes) -> str:
@@ -84,7 +85,7 @@ def cut(text: str, limit: int = CAP, where: str = "") -> str:
 
 # --- consoles of CI systems ---------------------------------------------------------------------
 
-_CONSOLE_COMMAND: Final = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
+_CONSOLE_COMMAND: Final = regex(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
 
 
 def for_console(text: str, limit: int = 300) -> str:
@@ -109,41 +110,39 @@ def columns(text: str) -> str:
 
 # --- secrets ------------------------------------------------------------------------------------
 
-_NAMED: Final = re.compile(
+_NAMED: Final = regex(
     # Possessive quantifiers and the look-behind keep this linear on a megabyte of one word.
     r"""(?<![\w.-])(?P<name>[\w.-]++)(?P<quote>\\*+["']|)[ \t]*+(?P<sign>[=:])[ \t]*+""",
     re.ASCII,
 )
 # A value ends where the text around it goes on: at its own quote, or at one that closes a string
 # which began before the name, else JSON would no longer be JSON once it is masked.
-_QUOTED: Final = re.compile(r""""((?:[^"\\\n\0]|\\.)*+)"?|'([^'\n\0]*+)'?""")
-_ESCAPED: Final = re.compile(r"""\\+["']([^"'\\\n\0]*+)""")
+_QUOTED: Final = regex(r""""((?:[^"\\\n\0]|\\.)*+)"?|'([^'\n\0]*+)'?""")
+_ESCAPED: Final = regex(r"""\\+["']([^"'\\\n\0]*+)""")
 _STRING: Final = {
-    '"': re.compile(r'(?:[^"\\\n\0]|\\[^\n\0])*+'),
-    "'": re.compile(r"(?:[^'\\\n\0]|\\[^\n\0])*+"),
+    '"': regex(r'(?:[^"\\\n\0]|\\[^\n\0])*+'),
+    "'": regex(r"(?:[^'\\\n\0]|\\[^\n\0])*+"),
 }
-_WORD: Final = re.compile(
-    r"""(?:[^\s\0"'\\]|\\(?!["'])|\\["']|["'](?![\s,;:)\]}\0]|\Z))*+""", re.ASCII
-)
-_ITEM: Final = re.compile(r"[^\s\0,}\]\[{]*+", re.ASCII)
-_LINE: Final = re.compile(r"""(?:[^\n\0"']|["'](?![ \t]*+[,:\]}\n\0]|[ \t]*+\Z))*+""")
-_SECRET_NAME: Final = re.compile(
+_WORD: Final = regex(r"""(?:[^\s\0"'\\]|\\(?!["'])|\\["']|["'](?![\s,;:)\]}\0]|\Z))*+""", re.ASCII)
+_ITEM: Final = regex(r"[^\s\0,}\]\[{]*+", re.ASCII)
+_LINE: Final = regex(r"""(?:[^\n\0"']|["'](?![ \t]*+[,:\]}\n\0]|[ \t]*+\Z))*+""")
+_SECRET_NAME: Final = regex(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION$|^AWS_|[_.-]AWS_|KEYS?$",
     re.IGNORECASE,
 )
-_OPEN_NAME: Final = re.compile(
+_OPEN_NAME: Final = regex(
     # NCCL_ and HCCL_ hold no secrets. P_Key, Q_Key, lkey and rkey are fields of InfiniBand, and
     # rates of training tokens are no tokens.
     r"(?:NCCL_|HCCL_)[\w.-]*|(?:[\w.-]*[_.-])?[PQLR]_?KEYS?|[\w.-]*TOKENS[\w.-]*",
     re.IGNORECASE | re.ASCII,
 )
-_PRIVATE_KEY: Final = re.compile(
+_PRIVATE_KEY: Final = regex(
     # A block whose end was cut off is masked to the end of the text.
     r"-----BEGIN (?P<what>[A-Z0-9 ]{0,40}PRIVATE KEY)-----.*?(?:-----END (?P=what)-----|\Z)",
     re.DOTALL,
 )
-_USERINFO: Final = re.compile(r"://[^\s/?#@\0]++@", re.ASCII)
-_OPTION: Final = re.compile(
+_USERINFO: Final = regex(r"://[^\s/?#@\0]++@", re.ASCII)
+_OPTION: Final = regex(
     # "--hf-token VALUE"; not "--pad-token 0" or "--sort-key x", which are no secrets.
     r"""(?P<option>--(?:token|(?:[a-z0-9]+[_-])*?(?:(?:hf|hub|auth|access|api|bearer)[_-]token
     |secret|password|passwd|passphrase|(?:api|access|auth|secret|private|wandb)[_-]?key))[ \t\0]++)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from commcheck.lazy import dataclass
 from commcheck.model import Layer
 from commcheck.report.changes import (
     FAIL,

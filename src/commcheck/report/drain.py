@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Final
 
 from commcheck.diagnose import diagnose
+from commcheck.lazy import regex
 from commcheck.model import Status
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
 
-_PLACE: Final = re.compile(r"\{(\w*)\}")
+_PLACE: Final = regex(r"\{(\w*)\}")
 _PLACES: Final = ("hosts", "reason")
 
 

@@ -7,9 +7,10 @@ and tells nothing more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from commcheck.lazy import dataclass
 from commcheck.model import Evidence, Finding
 from commcheck.report.cleaning import clean
 from commcheck.report.words import alike, command_of, middle_cut, slug_of

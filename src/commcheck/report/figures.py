@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.diagnose import presentation
+from commcheck.lazy import dataclass
 from commcheck.model import Words, row
 from commcheck.report.charts import draw
 from commcheck.report.charts.drawing import Drawing

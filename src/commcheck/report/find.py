@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from commcheck.errors import RunFolderError
+from commcheck.lazy import regex
 
 EVENTS: Final = "events.ndjson"
 RESULTS: Final = "results.json"
@@ -19,7 +19,7 @@ LAST: Final = "last"
 LAST_GREEN: Final = "last-green"
 """The latest run that ended by itself with exit code 0."""
 
-_RUN_ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
+_RUN_ID: Final = regex(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
 
 
 class NotBegun(RunFolderError):

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.diagnose import Diagnosis, presentation
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Layer, Status, Words
 from commcheck.report.interface import counted
 from commcheck.report.record import Record

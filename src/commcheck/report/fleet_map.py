@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from commcheck.lazy import dataclass
 from commcheck.model import Layer
 from commcheck.report.fleet import Verdicts
 from commcheck.report.ranges import fold_hosts

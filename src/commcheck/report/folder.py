@@ -10,7 +10,6 @@ import errno
 import fcntl
 import json
 import os
-import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -21,6 +20,7 @@ from urllib.parse import quote
 from commcheck.collect.base import Frame
 from commcheck.discover import bundled_folder
 from commcheck.errors import NotKept, RunFolderError, UsageError
+from commcheck.lazy import regex
 from commcheck.report import html, junit, markdown, prom
 from commcheck.report.collector import put_off
 from commcheck.report.document import written
@@ -35,7 +35,7 @@ INVENTORY: Final = "inventory.json"
 SUMMARY: Final = "summary.md"
 REPORT: Final = "report.html"
 METRICS: Final = "metrics.prom"
-_OURS: Final = re.compile(r"TEST-commcheck-(physical|library|runtime|application)(-[0-9]+)?\.xml")
+_OURS: Final = regex(r"TEST-commcheck-(physical|library|runtime|application)(-[0-9]+)?\.xml")
 
 
 class RunFolder:

@@ -16,13 +16,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, cast, get_args
 from urllib.parse import quote_plus, urlsplit
 
 from commcheck.diagnose import Diagnosis, Group, diagnose
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass
 from commcheck.model import Status
 from commcheck.report.cleaning import clean, cut, one_line
 from commcheck.report.document import summary_of

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.diagnose import presentation
+from commcheck.lazy import dataclass
 from commcheck.model import Finding, Result, Status
 from commcheck.report.cards import cause_id, slug
 from commcheck.report.evidence import Shelf, Shown

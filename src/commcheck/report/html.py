@@ -11,7 +11,6 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from commcheck.diagnose import Diagnosis, diagnose
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Layer
 from commcheck.report import changes_text
 from commcheck.report.bytecode import cache_beside

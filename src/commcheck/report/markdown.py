@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from commcheck.diagnose import Diagnosis, Rung, diagnose
+from commcheck.lazy import regex
 from commcheck.model import Words
 from commcheck.report import changes_text
 from commcheck.report.cards import Card, Gap, Step, cards, gaps
@@ -279,11 +280,11 @@ def _foot(record: Record, tell: Tell) -> str:
 # --- escaping -----------------------------------------------------------------------------------
 
 # A backslash before ASCII punctuation is plain text in CommonMark; inside a word "_" is anyway.
-_SPECIAL: Final = re.compile(r"[\\`*\[\]<>#|~&$]|(?<!\w)_|_(?!\w)")
-_AT_START: Final = re.compile(r"^(\d{0,9})([-+=.)])")
+_SPECIAL: Final = regex(r"[\\`*\[\]<>#|~&$]|(?<!\w)_|_(?!\w)")
+_AT_START: Final = regex(r"^(\d{0,9})([-+=.)])")
 # Forges look for these in the text after Markdown has dropped the backslash: a mention, a
 # reference to an issue or merge request, an address. A zero-width space ends the word.
-_REFERENCE: Final = re.compile(r"@|#(?=\w)|!(?=\d)|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_REFERENCE: Final = regex(r"@|#(?=\w)|!(?=\d)|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def escape(text: str, limit: int = _TEXT) -> str:

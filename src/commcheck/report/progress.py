@@ -6,11 +6,12 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol, TextIO, cast
 
 from commcheck.console import Outlet
 from commcheck.diagnose import presentation
+from commcheck.lazy import dataclass
 from commcheck.model import Layer, Result, Status
 from commcheck.report.cleaning import for_console
 from commcheck.report.record import Plan

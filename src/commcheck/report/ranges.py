@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-_DIGITS: Final = re.compile(r"[0-9]+")
+from commcheck.lazy import regex
+
+_DIGITS: Final = regex(r"[0-9]+")
 
 _Slot = tuple[str, str]  # what stands before and after the number that varies
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cached_property
 from typing import Final, Literal
 
 from commcheck import model
+from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Layer, Result, Status, Verdict, Words
 from commcheck.report.changes import Changes
 from commcheck.report.ranges import natural

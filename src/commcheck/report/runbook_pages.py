@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from commcheck.lazy import dataclass, regex
 
 Style = Literal["text", "code", "strong"]
 
-_ANCHOR: Final = re.compile(r'^<a id="([a-z0-9-]+)"></a>$', re.MULTILINE)
-_INLINE: Final = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*|\[([^\]]+)\]\([^)]*\)", re.DOTALL)
+_ANCHOR: Final = regex(r'^<a id="([a-z0-9-]+)"></a>$', re.MULTILINE)
+_INLINE: Final = regex(r"`([^`]+)`|\*\*(.+?)\*\*|\[([^\]]+)\]\([^)]*\)", re.DOTALL)
 _FOUND: Final = "\nWhat it can find"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from commcheck.diagnose import BREAKS_HERE, Diagnosis, Fix, Group, Rung, diagnose
 from commcheck.headline import Whole
+from commcheck.lazy import dataclass
 from commcheck.model import Kind, Status, Words
 from commcheck.report import changes_text
 from commcheck.report.cleaning import columns, for_console

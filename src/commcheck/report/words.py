@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 from unicodedata import east_asian_width
 
 from commcheck.diagnose import BREAKS_HERE, FAILS_TOO, Rung
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Evidence, Finding, Kind, Status, Words
 from commcheck.report.cleaning import clean
 from commcheck.report.events import plain
@@ -156,7 +156,7 @@ def measured(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
 
 
-_NUMBER: Final = re.compile(r"[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
+_NUMBER: Final = regex(r"[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
 
 
 def alike(text: str) -> str:

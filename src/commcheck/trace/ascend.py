@@ -12,16 +12,17 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.trace import names
 from commcheck.trace.chrome import Event, closed, times
 from commcheck.trace.names import Kind
 from commcheck.trace.source import Source
 from commcheck.trace.store import Trace, Transfer
 
-_OPERATOR: Final = re.compile(r"^hcom_(?P<kind>[A-Za-z]+?)_*(?P<ids>[\d_]*)(@(?P<group>.*))?$")
-COMPUTE: Final = re.compile(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
-MEMORY: Final = re.compile(r"MEMCPY|MEMSET|SDMA", re.I)
-_STEP: Final = re.compile(r"^ProfilerStep#\d+$")
+_OPERATOR: Final = regex(r"^hcom_(?P<kind>[A-Za-z]+?)_*(?P<ids>[\d_]*)(@(?P<group>.*))?$")
+COMPUTE: Final = regex(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
+MEMORY: Final = regex(r"MEMCPY|MEMSET|SDMA", re.I)
+_STEP: Final = regex(r"^ProfilerStep#\d+$")
 _ROWS: Final = {"Computing": Kind.COMPUTE, "Communication": Kind.COMM}
 _IGNORED: Final = frozenset({"CANN", "AscendCL"})
 

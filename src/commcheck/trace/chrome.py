@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
 
+from commcheck.lazy import regex
 from commcheck.trace.kineto import row_of, take_collective
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.names import Kind
@@ -20,7 +20,7 @@ from commcheck.trace.source import TAIL_MOST, Foreign, Source, cut
 from commcheck.trace.store import DECODER, Trace, Transfer
 
 _WANTED: Final = DEVICE_CATEGORIES | LAUNCH_CATEGORIES | {"user_annotation", "cpu_op"}
-_BETWEEN: Final = re.compile(r"[\s,]*")
+_BETWEEN: Final = regex(r"[\s,]*")
 _EVENT_MOST: Final = 4 << 20
 """Characters of one event: with its call stack it has some thousands."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 
+from commcheck.lazy import dataclass
 from commcheck.model import Figure
 from commcheck.trace.facts import JobFacts, RankFacts
 from commcheck.trace.lanes import figure

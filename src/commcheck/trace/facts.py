@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 
+from commcheck.lazy import dataclass
 from commcheck.trace.names import bus_factor
 from commcheck.trace.store import Transfer
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
 
+from commcheck.lazy import regex
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.sink import Key, Row, Sink
 from commcheck.trace.source import HEAD_MOST, Foreign, Keys, Source, cut, size_of, tail_keys
@@ -33,24 +34,22 @@ _EVENT: Final = (
     # An event that counts and does not fit must be found all the same.
     rf'|{_WANTED}")'
 )
-_BEGINNING: Final = re.compile(
-    rb'(\w+)",\s*"name":\s*"([^"]*)",\s*"pid":\s*(\d+),\s*"tid":\s*(\d+)'
-)
-_LOOSE: Final = re.compile(
+_BEGINNING: Final = regex(rb'(\w+)",\s*"name":\s*"([^"]*)",\s*"pid":\s*(\d+),\s*"tid":\s*(\d+)')
+_LOOSE: Final = regex(
     # Older Kineto does not escape quotes in names; such a file is no JSON, but can be read.
     r'(\w+)",\s*"name":\s*"(.*?)",\s*"pid":\s*(\d+),\s*"tid":\s*"?([^",]*)"?,\s*'
     r'"ts":\s*"?([\d.]+)"?\s*,\s*"dur":\s*"?([\d.]+)"?(?:[^}]*"correlation":\s*(\d+))?',
     re.DOTALL,
 )
-_X: Final = re.compile(rb'"ph":\s*"X"')
-_ORDER: Final = re.compile(rb'"ph":\s*"X",\s*("cat":\s*")\w+",\s*"name":\s*"')
-_NESTED: Final = re.compile(rb'"ph":\s*"[BE]"')
+_X: Final = regex(rb'"ph":\s*"X"')
+_ORDER: Final = regex(rb'"ph":\s*"X",\s*("cat":\s*")\w+",\s*"name":\s*"')
+_NESTED: Final = regex(rb'"ph":\s*"[BE]"')
 _COLLECTIVE: Final = b'"Collective name"'
 _CALL: Final = b'"record_param_comms"'
-_MOVED: Final = re.compile(rb'"Collective name":[^}]*?"Process Group Ranks":\s*"[^"]*"')
-_CORRELATION: Final = re.compile(rb'"correlation":\s*(\d+)')
-_SEQ: Final = re.compile(rb'"Seq":\s*(\d+)')
-_TIMES: Final = re.compile(rb'"ts":\s*([\d.]+)\s*,\s*"dur":\s*([\d.]+)')
+_MOVED: Final = regex(rb'"Collective name":[^}]*?"Process Group Ranks":\s*"[^"]*"')
+_CORRELATION: Final = regex(rb'"correlation":\s*(\d+)')
+_SEQ: Final = regex(rb'"Seq":\s*(\d+)')
+_TIMES: Final = regex(rb'"ts":\s*([\d.]+)\s*,\s*"dur":\s*([\d.]+)')
 _TAIL: Final = 1 << 18
 
 

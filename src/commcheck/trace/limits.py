@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commcheck.check import limit
+from commcheck.lazy import dataclass
 
 _OURS = "commcheck: above run-to-run noise of a healthy job, a third of the step is worth a day"
 

@@ -10,6 +10,8 @@ import re
 from enum import IntEnum
 from typing import Final
 
+from commcheck.lazy import regex
+
 
 class Kind(IntEnum):
     """What a device is doing during an event."""
@@ -39,18 +41,18 @@ COMM_KERNELS: Final = (
 
 _KINDS: Final = (
     # The order matters: "reduce" is part of most of the others.
-    (re.compile(r"all_?reduce|cross_device_reduce", re.I), "allreduce"),
-    (re.compile(r"reduce_?scatter", re.I), "reduce_scatter"),
-    (re.compile(r"all_?gather", re.I), "allgather"),
-    (re.compile(r"all_?to_?all", re.I), "alltoall"),
-    (re.compile(r"batch_?send_?recv|send_?recv", re.I), "sendrecv"),
-    (re.compile(r"broadcast|boardcast", re.I), "broadcast"),
-    (re.compile(r"send", re.I), "send"),
-    (re.compile(r"recv|receive", re.I), "recv"),
-    (re.compile(r"gather", re.I), "gather"),
-    (re.compile(r"(?<!reduce_)scatter", re.I), "scatter"),
-    (re.compile(r"barrier", re.I), "barrier"),
-    (re.compile(r"reduce", re.I), "reduce"),
+    (regex(r"all_?reduce|cross_device_reduce", re.I), "allreduce"),
+    (regex(r"reduce_?scatter", re.I), "reduce_scatter"),
+    (regex(r"all_?gather", re.I), "allgather"),
+    (regex(r"all_?to_?all", re.I), "alltoall"),
+    (regex(r"batch_?send_?recv|send_?recv", re.I), "sendrecv"),
+    (regex(r"broadcast|boardcast", re.I), "broadcast"),
+    (regex(r"send", re.I), "send"),
+    (regex(r"recv|receive", re.I), "recv"),
+    (regex(r"gather", re.I), "gather"),
+    (regex(r"(?<!reduce_)scatter", re.I), "scatter"),
+    (regex(r"barrier", re.I), "barrier"),
+    (regex(r"reduce", re.I), "reduce"),
 )
 
 POINT_TO_POINT: Final = frozenset({"send", "recv", "sendrecv"})
@@ -69,23 +71,23 @@ DTYPE_BYTES: Final = {
 """Bytes of one element, by the lower-case name in a trace."""
 
 FRAMEWORKS: Final = (
-    ("ZeRO-3", re.compile(r"PartitionedParameterCoordinator|Parameter all-gather wait")),
-    ("DeepSpeed", re.compile(r"^DeepSpeed|allreduce_gradients|_zero_optimizer")),
-    ("FSDP2", re.compile(r"^FSDP::")),
-    ("FSDP", re.compile(r"^FullyShardedDataParallel\.")),
-    ("DDP", re.compile(r"^DistributedDataParallel\.forward")),
+    ("ZeRO-3", regex(r"PartitionedParameterCoordinator|Parameter all-gather wait")),
+    ("DeepSpeed", regex(r"^DeepSpeed|allreduce_gradients|_zero_optimizer")),
+    ("FSDP2", regex(r"^FSDP::")),
+    ("FSDP", regex(r"^FullyShardedDataParallel\.")),
+    ("DDP", regex(r"^DistributedDataParallel\.forward")),
 )
 """Annotations that only one framework writes, the more telling first. Megatron writes none."""
 
-FORWARD: Final = re.compile(
+FORWARD: Final = regex(
     r"^(forward|fwd)$|^(DistributedDataParallel|FullyShardedDataParallel|DeepSpeedEngine)\.forward$"
 )
 """Host annotations that span the forward pass."""
 
-CPU_COMM: Final = re.compile(r"^(gloo|mpi|ucc):")
+CPU_COMM: Final = regex(r"^(gloo|mpi|ucc):")
 """Annotations that are themselves the communication: without a device the host does it."""
 
-LAUNCH: Final = re.compile(r"launch|memcpy|memset", re.I)
+LAUNCH: Final = regex(r"launch|memcpy|memset", re.I)
 """Host calls that start device work; cudaGraphLaunch starts many with one correlation."""
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import Key, Reader
 from commcheck.command import GLOB, Command, Output
 from commcheck.errors import CommandFailed, ParseError
+from commcheck.lazy import dataclass
 
 TOOL: Final = "profiler-traces"
 MOST: Final = 16

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.trace import ascend, chrome, kineto, names
 from commcheck.trace.source import (
     EXPECTED,
@@ -21,8 +22,8 @@ from commcheck.trace.source import (
 )
 from commcheck.trace.store import Progress, Trace
 
-_RANK: Final = re.compile(r"rank[-_]?(\d+)", re.I)
-_INFO: Final = re.compile(r"profiler_info_(\d+)\.json")
+_RANK: Final = regex(r"rank[-_]?(\d+)", re.I)
+_INFO: Final = regex(r"profiler_info_(\d+)\.json")
 
 
 def no_progress(_count: int) -> None:

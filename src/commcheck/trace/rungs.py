@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 from typing import Final
 
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Cause
 from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew, Wire
 from commcheck.trace.limits import Limits
 
-_TENSOR: Final = re.compile(r"tensor|(?<![a-z])tp(?![a-z])|(?<!data_)model_parallel", re.I)
+_TENSOR: Final = regex(r"tensor|(?<![a-z])tp(?![a-z])|(?<!data_)model_parallel", re.I)
 _TINY_ENOUGH: Final = 5
 """So many collectives below 64 kB give a mean that is called alpha."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import add
 from typing import Final
 
+from commcheck.lazy import dataclass
 from commcheck.trace import names
 from commcheck.trace.names import Kind
 from commcheck.trace.store import Device, Trace, Transfer

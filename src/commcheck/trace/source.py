@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Final
 
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass, regex
 from commcheck.trace.store import DECODER, Progress
 
 BLOCK: Final = 1 << 18
@@ -35,7 +34,7 @@ EXPECTED: Final = (
     "(trace_view.json, a list of events)"
 )
 
-_EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+_EVENTS: Final = regex(rb'"traceEvents"\s*:\s*\[')
 _GZIP: Final = b"\x1f\x8b"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from commcheck.lazy import dataclass
 from commcheck.trace import names
 from commcheck.trace.collectives import calls_of, link_records, moved_of
 from commcheck.trace.facts import Lane, RankFacts, Step

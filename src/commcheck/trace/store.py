@@ -9,9 +9,10 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
+from commcheck.lazy import dataclass
 from commcheck.trace import names
 from commcheck.trace.names import Kind
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from commcheck.errors import UsageError
+from commcheck.lazy import dataclass
 from commcheck.trace import hccltable, kerneltable, steptable
 from commcheck.trace.facts import JobFacts, RankFacts
 from commcheck.trace.ranks import job_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from commcheck.lazy import dataclass
 from commcheck.trace.store import Annotation, Device, Trace
 
 

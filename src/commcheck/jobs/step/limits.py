@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.check import limit
+from commcheck.lazy import dataclass
 from commcheck.trace import limits as trace
 
 _OWN: Final = "commcheck's own training step"

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +20,7 @@ from commcheck.jobs.step.on_host import (
     wait_for_traces,
     why_none,
 )
+from commcheck.lazy import dataclass
 from commcheck.trace.offline import analyse_traces
 from commcheck.trace.rungs import Known
 

@@ -6,18 +6,18 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.command import Output
 from commcheck.errors import ParseError, UsageError
+from commcheck.lazy import dataclass, regex
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.read import no_progress
 from commcheck.trace.source import Held
 from commcheck.trace.together import gathered, read_one
 
 TOOL: Final = "train_step.py"
-_TRACES: Final = re.compile(r"^(?:trace \d+ )?[A-Za-z0-9+/=]{40,}\n?", re.MULTILINE)
+_TRACES: Final = regex(r"^(?:trace \d+ )?[A-Za-z0-9+/=]{40,}\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

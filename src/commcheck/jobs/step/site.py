@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from commcheck.check import Key, expects, keys_of
 from commcheck.jobs.job import Member
 from commcheck.jobs.site import INTERFACE, JOB_ENV, read_folder, read_words
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Wanted
 
-_PROGRAM: Final = re.compile(r"(?:/[A-Za-z0-9_.+-]+)+|[A-Za-z0-9_.+][A-Za-z0-9_.+-]*")
+_PROGRAM: Final = regex(r"(?:/[A-Za-z0-9_.+-]+)+|[A-Za-z0-9_.+][A-Za-z0-9_.+-]*")
 
 
 def read_program(value: object) -> str:

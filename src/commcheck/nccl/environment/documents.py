@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
 
+from commcheck.lazy import dataclass
 from commcheck.nccl.environment.model import Layer
 from commcheck.nccl.environment.sources import from_mapping
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
+from commcheck.lazy import dataclass
 from commcheck.model import Status, Verdict, Words
 from commcheck.nccl.environment import (
     rules_host,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from commcheck.formats.gid_table import Gid
 from commcheck.formats.pci_tree import PciTree
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass
 from commcheck.nccl.environment.names import Version, is_kept
 from commcheck.nccl.environment.values import Number, number
 from commcheck.nccl.job_files import NamedFile

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
+
+from commcheck.lazy import dataclass, regex
 
 Version = tuple[int, int, int]
 
@@ -49,8 +50,8 @@ WHOLE: Final = (
 )
 """Whole names that are looked at. Everything else stays where it is: it may be a secret."""
 
-_ASSIGNABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_SECRET: Final = re.compile(r"TOKEN|PASS|SECRET|CREDENTIAL|API_?KEY|PRIVATE", re.IGNORECASE)
+_ASSIGNABLE: Final = regex(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_SECRET: Final = regex(r"TOKEN|PASS|SECRET|CREDENTIAL|API_?KEY|PRIVATE", re.IGNORECASE)
 
 
 def is_kept(name: str) -> bool:

@@ -14,6 +14,7 @@ from commcheck.formats.nvidia_nvlink import NvlinkGpu
 from commcheck.formats.pci_tree import PciTree
 from commcheck.formats.qos import Qos
 from commcheck.formats.roce_marking import RoceMarking
+from commcheck.lazy import regex
 from commcheck.model import Machine, Rail
 from commcheck.nccl.environment.model import (
     CONF,
@@ -165,7 +166,7 @@ def around(
 _LEAST_TO_PAIR: Final = 3
 """One GPU and one NIC can be paired in one way only."""
 
-_OLD: Final = re.compile(r"\b(?:[KPVT]\d|A100|A800|A30|A40|A10|A16|A2|L4|L40|L40S|RTX|GTX)")
+_OLD: Final = regex(r"\b(?:[KPVT]\d|A100|A800|A30|A40|A10|A16|A2|L4|L40|L40S|RTX|GTX)")
 """GPUs before Hopper: their NVSwitches do not reduce."""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from commcheck.lazy import dataclass
 from commcheck.model import Cause, Status
 from commcheck.nccl.environment.model import Case, Environment, HostFacts
 from commcheck.nccl.ruling import Found, Ruling, other, wrong

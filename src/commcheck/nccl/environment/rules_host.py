@@ -5,9 +5,9 @@ ENV-040 to 042, ENV-063, ENV-064, RAS-010.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import CONF, Environment, HostFacts
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
@@ -148,7 +148,7 @@ def _shm(one: Environment, host: HostFacts) -> Ruling:
 
 # --- RAS ----------------------------------------------------------------------------------------
 
-_LOOPBACK: Final = re.compile(r"localhost|127(?:\.\d{1,3}){1,3}|\[?::1\]?|")
+_LOOPBACK: Final = regex(r"localhost|127(?:\.\d{1,3}){1,3}|\[?::1\]?|")
 
 
 def _ras(one: Environment, _host: HostFacts) -> Ruling:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import Environment, HostFacts
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
@@ -12,7 +12,7 @@ from commcheck.nccl.environment.rules_network import INVENTORY
 from commcheck.nccl.environment.values import names
 from commcheck.nccl.ruling import Ruling, other, right, unknown, wrong
 
-_NEVER_ROUTED: Final = re.compile(r"(?:docker|virbr|lo$|veth|cni|flannel|cali|br-)")
+_NEVER_ROUTED: Final = regex(r"(?:docker|virbr|lo$|veth|cni|flannel|cali|br-)")
 
 
 def _interface(one: Environment, host: HostFacts) -> Ruling:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from commcheck.formats.qos import Qos
+from commcheck.lazy import dataclass
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import Environment, HostFacts, Port
 from commcheck.nccl.environment.rule import EnvRule, each, fail

@@ -10,15 +10,16 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from commcheck.lazy import regex
 from commcheck.nccl.environment.model import Layer, Setting
 from commcheck.nccl.environment.names import is_kept
 
 VALUE_MOST: Final = 1023
 """NCCL cuts names and values of a configuration file here (src/misc/param.cc)."""
 
-_ASSIGNED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_EXPORTED: Final = re.compile(r"(?:declare -x|export) (.*)")
-_OPEN: Final = re.compile(r"\$[\w({]|`")
+_ASSIGNED: Final = regex(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_EXPORTED: Final = regex(r"(?:declare -x|export) (.*)")
+_OPEN: Final = regex(r"\$[\w({]|`")
 
 
 def process_environ(data: str, where: str) -> Layer:

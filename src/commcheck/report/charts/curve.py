@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from commcheck.lazy import dataclass
 from commcheck.report.charts.drawing import (
     INKS,
     LETTER,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from commcheck.lazy import dataclass
 
 WIDTH: Final = 720
 """Units of a drawing's width; the page scales it to its own."""
