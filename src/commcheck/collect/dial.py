@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from commcheck.errors import HostError, Unreachable
 from commcheck.lazy import dataclass
 
 if TYPE_CHECKING:
-    from fabric import Connection
+    from fabric import Config, Connection
     from paramiko import PKey, Transport
 
 KEEPALIVE_S: Final = 15
@@ -107,16 +108,13 @@ class Dialer:
 
         Raises what the library raises; ``progress`` can tell it.
         """
-        from fabric import Config, Connection
-        from paramiko import SSHConfig
-
+        make, config = _fabric()
         limit_s = visit.left_s(self.connect_timeout_s)
-        connection = Connection(
+        connection = make(
             host=target.address,
             port=target.port,
             user=target.user,
-            # Its own: a shared Config races. Empty and lazy: no file may change what we decided.
-            config=Config(ssh_config=SSHConfig(), lazy=True),
+            config=config,
             gateway=False,
             forward_agent=False,
             connect_kwargs={
@@ -184,6 +182,24 @@ class Dialer:
                 progress.step(Stage.AUTH, limit_s)
 
         return Ours()
+
+
+@cache
+def _fabric() -> tuple[type[Connection], Config]:
+    """Fabric's connection, and the settings that all of them share."""
+    from fabric import Config, Connection
+    from paramiko import SSHConfig
+
+    class Plain(Connection):  # type: ignore[misc]  # Fabric has no types
+        """Its attributes are attributes: Fabric's are written to the settings, which would race.
+
+        They also take longer to set than the login takes.
+        """
+
+        __setattr__ = object.__setattr__
+
+    # Empty and lazy: no file may change what we decided.
+    return Plain, Config(ssh_config=SSHConfig(), lazy=True)
 
 
 def _key_type(algorithm: str) -> str:
