@@ -199,7 +199,9 @@ def _fabric() -> tuple[type[Connection], Config]:
         __setattr__ = object.__setattr__
 
     # Empty and lazy: no file may change what we decided.
-    return Plain, Config(ssh_config=SSHConfig(), lazy=True)
+    config = Config(ssh_config=SSHConfig(), lazy=True)
+    config._set(_root=config, _keypath=())  # else each look into it searches all it has for them
+    return Plain, config
 
 
 def _key_type(algorithm: str) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, AnyStr, Final
 
 from commcheck.command import ANSI
 from commcheck.lazy import regex
@@ -152,8 +152,7 @@ _OPTION: Final = regex(
 _SUSPECT: Final = (
     "TOKEN",
     "SECRET",
-    "PASSW",
-    "PASSP",
+    "PASS",
     "CREDENTIAL",
     "AWS_",
     "KEY",
@@ -162,9 +161,12 @@ _SUSPECT: Final = (
 )
 
 
+_SUSPECT_BYTES: Final = tuple(word.encode() for word in _SUSPECT)
+
+
 def mask(text: str) -> str:
     """The text with values that look secret replaced by ``***``. Linear in the text's length."""
-    if not _is_suspect(text.upper()):
+    if not _has_any(_SUSPECT, text.upper()):
         return text
     text = _PRIVATE_KEY.sub(rf"-----BEGIN \g<what>----- {MASK} -----END \g<what>-----", text)
     text = _USERINFO.sub(f"://{MASK}@", text)
@@ -211,15 +213,27 @@ def holds_secret(value: object) -> bool:
 
 def mask_bytes(data: bytes) -> bytes:
     """The same for bytes as they come from a host; bytes that are no UTF-8 stay as they are."""
-    if not _is_suspect(data.upper().decode("latin-1")):
+    return _masked_before(data) if len(data) <= _SHORT else _masked_bytes(data)
+
+
+@lru_cache(maxsize=1 << 14)
+def _masked_before(data: bytes) -> bytes:
+    return _masked_bytes(data)
+
+
+def _masked_bytes(data: bytes) -> bytes:
+    # A secret is assigned, is in an address, or follows an option: "=", ":" or "--".
+    if b":" not in data and b"=" not in data and b"--" not in data:
+        return data
+    if not _has_any(_SUSPECT_BYTES, data.upper()):
         return data
     return mask(data.decode("latin-1")).encode("latin-1")
 
 
-def _is_suspect(upper: str) -> bool:
+def _has_any(words: tuple[AnyStr, ...], text: AnyStr) -> bool:
     # Plain searches are many times faster than one expression that ignores case.
-    for word in _SUSPECT:  # noqa: SIM110 - any() with a generator takes twice as long
-        if word in upper:
+    for word in words:  # noqa: SIM110 - any() with a generator takes twice as long
+        if word in text:
             return True
     return False
 

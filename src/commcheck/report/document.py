@@ -13,6 +13,7 @@ from commcheck.model import Bound, Finding, Layer, Status
 from commcheck.report import changes as changed
 from commcheck.report.cleaning import clean
 from commcheck.report.events import plain, timestamp
+from commcheck.report.jsons import encoded
 from commcheck.report.record import Record
 
 SCHEMA: Final = "commcheck.results/1"
@@ -31,13 +32,13 @@ def written(record: Record) -> Iterator[bytes]:
     before, after = _around(record)
     yield b"{\n"
     for name, value in before.items():
-        yield _encoded(f' "{name}": ', value, ",\n")
+        yield b' "%s": %s,\n' % (name.encode(), encoded(value))
     yield f' "{VERDICTS}": ['.encode()
     for number, verdict in enumerate(_verdicts(record)):
-        yield _encoded(",\n  " if number else "\n  ", verdict)
+        yield (b",\n  " if number else b"\n  ") + encoded(verdict)
     yield b"\n ]"
     for name, value in after.items():
-        yield _encoded(f',\n "{name}": ', value)
+        yield b',\n "%s": %s' % (name.encode(), encoded(value))
     yield b"\n}\n"
 
 
@@ -61,14 +62,6 @@ def summary_in(path: Path) -> Json:
 
 
 VERDICTS: Final = "verdicts"
-
-# What ``plain`` made holds no circle: looking for one in each verdict takes its time.
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False)
-
-
-def _encoded(before: str, value: object, after: str = "") -> bytes:
-    # A lone surrogate becomes its JSON escape.
-    return f"{before}{_ENCODER.encode(value)}{after}".encode("utf-8", "backslashreplace")
 
 
 def _verdicts(record: Record) -> Iterator[Json]:

@@ -5,7 +5,6 @@ Written text is cleaned and masked here, so no later reader has to trust a host'
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from commcheck.model import (
 from commcheck.report import changes as changed
 from commcheck.report.changes import Changes
 from commcheck.report.cleaning import clean
+from commcheck.report.jsons import encoded
 from commcheck.report.record import Failure, Plan, Record, RunInfo, State
 
 SCHEMA: Final = "commcheck.events/1"
@@ -153,12 +153,9 @@ def events_of(record: Record) -> Iterator[Event]:
         yield changes_event(record.changes)
 
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
 def encode(event: Mapping[str, Any]) -> bytes:
-    """One line of a stream. A lone surrogate becomes its JSON escape, so every text survives."""
-    return _ENCODER.encode(event).encode("utf-8", "backslashreplace") + b"\n"
+    """One line of a stream."""
+    return encoded(event) + b"\n"
 
 
 def plain(value: object) -> Any:

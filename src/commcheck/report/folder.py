@@ -27,6 +27,7 @@ from commcheck.report.document import written
 from commcheck.report.events import encode
 from commcheck.report.find import EVENTS, LATEST, RESULTS, find
 from commcheck.report.frame_lines import frame_line, read_frame
+from commcheck.report.jsons import decoded
 from commcheck.report.record import Record
 from commcheck.report.replay import record_from_events
 from commcheck.report.words import RUNBOOK_ZH, Lang
@@ -145,7 +146,7 @@ class RunFolder:
             if not line.startswith(wanted):
                 continue
             try:
-                yield read_frame(json.loads(line))
+                yield read_frame(decoded(line))
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise RunFolderError(f"{path}:{number}: no frame: {error!r}") from error
         del cut  # a frame is whole only with its newline

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar, cast, get_args
@@ -25,6 +24,7 @@ from commcheck.model import (
 from commcheck.report import changes as changed
 from commcheck.report.changes import Changes
 from commcheck.report.events import SCHEMA, Event
+from commcheck.report.jsons import decoded
 from commcheck.report.record import Failure, Plan, PlannedCheck, Record, RunInfo, State
 
 T = TypeVar("T")
@@ -56,8 +56,8 @@ def _parsed(lines: Iterable[str]) -> Iterator[Event]:
         if not line.strip():
             continue
         try:
-            event = json.loads(line)
-        except json.JSONDecodeError as error:
+            event = decoded(line)
+        except ValueError as error:
             broken = f"line {number} is no event: {error}"  # fine where it is the last
             continue
         if not isinstance(event, dict) or "event" not in event:
