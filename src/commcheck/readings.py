@@ -56,6 +56,8 @@ RestsOn = dict[str, bool]
 Parsed = dict[tuple[int, tuple[Output, ...]], Any]
 """What equal answers were read as, over all hosts of a run: a fleet mostly says the same."""
 
+_NEW = object()
+
 PARSED_MOST = 4096
 PARSED_CHARS = 16_384
 """Bounds of that memory: this many answers, none longer than this."""
@@ -95,9 +97,11 @@ def take(desk: Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn)
 def _first(desk: Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn) -> object:
     refused: list[Unjudgeable] = []
     # A tool for other cards has a place that this one cannot fill: it is no way to the reading.
-    phase = reading.phases[0]
-    able = [each for each in reading.reader.readers if _asked(desk, each, subject, phase)]
-    readers = able or reading.reader.readers
+    readers = reading.reader.readers
+    if len(readers) > 1:
+        phase = reading.phases[0]
+        able = tuple(each for each in readers if _asked(desk, each, subject, phase))
+        readers = able or readers
     for reader in readers:
         try:
             if reading.at == WATCH:
@@ -191,11 +195,12 @@ def _parse(desk: Desk, reader: Reader[Any], keys: Sequence[str]) -> object:
     if size > PARSED_CHARS or reader.varies:
         return reader.parse(*outputs)
     memo = (id(reader), outputs)
-    if memo not in desk.parsed:
+    value = desk.parsed.get(memo, _NEW)  # one look: what is looked up must be hashed whole
+    if value is _NEW:
         if len(desk.parsed) >= PARSED_MOST:
             desk.parsed.clear()
-        desk.parsed[memo] = reader.parse(*outputs)
-    return desk.parsed[memo]
+        value = desk.parsed[memo] = reader.parse(*outputs)
+    return value
 
 
 def _output(desk: Desk, key: str) -> Output:

@@ -8,7 +8,6 @@ a marker. A host that breaks the order or the caps is cut off, since it runs no 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
@@ -27,10 +26,13 @@ NOISE_CAP_BYTES: Final = 1 << 20
 _NOISE_KEPT_BYTES: Final = 4096
 _MARKER_CAP_BYTES: Final = 200
 _MARKER: Final = regex(
-    rb"begin (?P<begin>\d{1,6}) (?P<t0>\d{1,12}(?:\.\d{1,9})?)"
-    rb"|end (?P<end>\d{1,6}) (?P<rc>-|\d{1,3}) (?P<t1>\d{1,12}(?:\.\d{1,9})?) (?P<how>[a-z]{1,8})"
-    rb"|(?P<bye>bye)"
+    rb"begin (\d{1,6}) (\d{1,12}(?:\.\d{1,9})?)"
+    rb"|end (\d{1,6}) (-|\d{1,3}) (\d{1,12}(?:\.\d{1,9})?) ([a-z]{1,8})"
+    rb"|bye"
 )
+
+_Marker = tuple[bytes, ...]
+"""The groups of a marker: begin and its time, end with its code, time and how; all empty: bye."""
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class Answer:
     rc: int | None = None
     how: str = ""
     truncated: bool = False
+    streams_open: int = 2
 
 
 @dataclass(slots=True)
@@ -76,7 +79,7 @@ class FrameReader:
         self._caps: list[int] = [SUBJECTS_CAP_BYTES]
         self._streams = {name: _Stream(name) for name in ("out", "err")}
         self._open: dict[int, Answer] = {}
-        self._closed_by: dict[int, set[str]] = {}
+        self._last_begun = -1
 
     def expect(self, caps: Sequence[int]) -> None:
         """The caps of the answers that follow number 0, in bytes."""
@@ -113,8 +116,8 @@ class FrameReader:
             return []
         stream.buffer += data
         answers = []
-        while (marker := self._next_marker(stream)) is not None:
-            answer = self._apply(stream, *marker)
+        while (found := self._next_marker(stream)) is not None:
+            answer = self._apply(stream, *found)
             if answer is not None:
                 answers.append(answer)
             if stream.done:
@@ -140,26 +143,28 @@ class FrameReader:
         )
         return data[:at] if half else data
 
-    def _next_marker(self, stream: _Stream) -> tuple[bytes, re.Match[bytes]] | None:
+    def _next_marker(self, stream: _Stream) -> tuple[bytes, _Marker] | None:
         """The bytes before the next marker, and the marker; None: it has not arrived."""
-        at = stream.buffer.find(self._start, stream.searched)
+        buffer = stream.buffer
+        at = buffer.find(self._start, stream.searched)
         if at < 0:
-            self._no_marker_yet(stream)
+            if buffer:
+                self._no_marker_yet(stream)
             return None
         stream.searched = at
         fields = at + len(self._start)
-        end = stream.buffer.find(b"\n", fields, fields + _MARKER_CAP_BYTES)
+        end = buffer.find(b"\n", fields, fields + _MARKER_CAP_BYTES)
         if end < 0:
-            if len(stream.buffer) - fields >= _MARKER_CAP_BYTES:
+            if len(buffer) - fields >= _MARKER_CAP_BYTES:
                 raise self._broken(stream, "a marker without an end")
             return None
-        match = _MARKER.fullmatch(bytes(stream.buffer[fields:end]))
+        match = _MARKER.fullmatch(bytes(buffer[fields:end]))
         if match is None:
             raise self._broken(stream, "a marker it never sends")
-        before = bytes(stream.buffer[:at])
-        del stream.buffer[: end + 1]
+        before = bytes(memoryview(buffer)[:at]) if at else b""
+        del buffer[: end + 1]
         stream.searched = 0
-        return before, match
+        return before, match.groups(b"")
 
     def _no_marker_yet(self, stream: _Stream) -> None:
         tail = min(len(stream.buffer), len(self._start) - 1)
@@ -180,42 +185,42 @@ class FrameReader:
         if stream.noise_bytes > NOISE_CAP_BYTES:
             raise _flood("bytes that belong to no command do not end")
 
-    def _apply(self, stream: _Stream, before: bytes, marker: re.Match[bytes]) -> Answer | None:
-        if not stream.inside:
+    def _apply(self, stream: _Stream, before: bytes, marker: _Marker) -> Answer | None:
+        if before and not stream.inside:
             self._count_noise(stream, before)
-        if marker["bye"]:
-            if stream.inside or stream.number != len(self._caps) - 1:
-                raise self._broken(stream, "its end before the last answer")
-            stream.done = True
+        begin, at, end, *_ = marker
+        if begin:
+            self._begin(stream, int(begin), float(at))
             return None
-        if marker["begin"]:
-            self._begin(stream, int(marker["begin"]), float(marker["t0"]))
-            return None
-        return self._end(stream, before, marker)
+        if end:
+            return self._end(stream, before, marker)
+        if stream.inside or stream.number != len(self._caps) - 1:
+            raise self._broken(stream, "its end before the last answer")
+        stream.done = True
+        return None
 
     def _begin(self, stream: _Stream, number: int, started_s: float) -> None:
         if stream.inside or number != stream.number + 1 or number >= len(self._caps):
             raise self._broken(stream, f"the begin of {number}")
         stream.inside = True
         stream.number = number
-        if number not in self._closed_by:
-            self._closed_by[number] = set()
+        if number > self._last_begun:
+            self._last_begun = number
             self._open[number] = Answer(number, started_s, started_s)
 
-    def _end(self, stream: _Stream, before: bytes, marker: re.Match[bytes]) -> Answer | None:
-        number = int(marker["end"])
+    def _end(self, stream: _Stream, before: bytes, marker: _Marker) -> Answer | None:
+        _, _, end, rc, ended_s, how = marker
+        number = int(end)
         if not stream.inside or number != stream.number:
             raise self._broken(stream, f"the end of {number}")
         stream.inside = False
         answer = self._open[number]
         self._store(answer, stream.name, before)
-        answer.rc = None if marker["rc"] == b"-" else int(marker["rc"])
-        answer.ended_s = float(marker["t1"])
-        answer.how = marker["how"].decode("ascii")
-        self._closed_by[number].add(stream.name)
-        if len(self._closed_by[number]) < len(self._streams):
-            return None
-        return self._open.pop(number)
+        answer.rc = None if rc == b"-" else int(rc)
+        answer.ended_s = float(ended_s)
+        answer.how = how.decode("ascii")
+        answer.streams_open -= 1
+        return None if answer.streams_open else self._open.pop(number)
 
     def _store(self, answer: Answer, name: str, data: bytes) -> None:
         cap = self._caps[answer.number]
