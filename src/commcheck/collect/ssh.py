@@ -44,6 +44,9 @@ RETRY_DELAYS_S: Final = (0.4, 1.0, 2.5)
 
 _CHUNK: Final = 65536
 
+_GATHER_S: Final = 0.02
+"""How long what a host says may wait for more of it: to be woken costs more than a packet."""
+
 
 def warm() -> None:
     """Load what connections need now, so that processes that are forked later share it."""
@@ -266,6 +269,8 @@ class ChannelPipe:
             left = ends - time.monotonic()
             if left <= 0 or not self._poll.poll(left * 1000):
                 return None
+            # sshd sends each line of a shell as a packet: many are taken at once.
+            time.sleep(min(left, _GATHER_S))
 
     def close(self) -> None:
         """End of file for the runner, which clears up and leaves."""
