@@ -50,7 +50,7 @@ from commcheck.check import (
     tries_rails,
     undecidable,
 )
-from commcheck.expect import FLOW_CONTROL, LINK_LAYER, NICS
+from commcheck.expect import FLOW_CONTROL, LINK_LAYER
 from commcheck.formats.gid_table import GID_TABLE, GidTable
 from commcheck.formats.hccn_port import PFC, Pfc
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
@@ -133,7 +133,6 @@ class Seen:
 class Want:
     """What the inventory says of the host, as far as variables are held against it."""
 
-    nics: Wanted[tuple[str, ...] | None] = expects(NICS)
     link_layer: Wanted[str] = expects(LINK_LAYER)
     flow_control: Wanted[str] = expects(FLOW_CONTROL)
     gdr: Wanted[bool | None] = expects(GDR)

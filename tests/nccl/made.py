@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from commcheck.model import Host
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job
-from commcheck.nccl.judge import Judgement, judge
+from commcheck.nccl.judge import judge
 from commcheck.nccl.reader import Desk, FileReader
+from commcheck.nccl.ruling import Judgement
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
 

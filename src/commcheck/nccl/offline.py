@@ -22,11 +22,11 @@ from commcheck.nccl import ray
 from commcheck.nccl.as_json import facts_of
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job
-from commcheck.nccl.judge import ID, TITLE, Judgement, judge
+from commcheck.nccl.judge import ID, TITLE, judge
 from commcheck.nccl.pipeline import scan_apart
 from commcheck.nccl.reader import Desk, FileReader
 from commcheck.nccl.rules_errors import first_cause
-from commcheck.nccl.ruling import rule_notes
+from commcheck.nccl.ruling import Judgement, rule_notes
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
 from commcheck.report.ranges import fold_hosts

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
@@ -19,7 +18,7 @@ from commcheck.nccl.environment import (
 )
 from commcheck.nccl.environment.model import CONF, Case
 from commcheck.nccl.environment.rule import EnvRule
-from commcheck.nccl.ruling import Found, Ruling, unknown
+from commcheck.nccl.ruling import Found, Judgement, unknown
 from commcheck.report.ranges import natural
 
 ID: Final = "library.env"
@@ -42,37 +41,6 @@ RULES: Final[tuple[EnvRule, ...]] = tuple(
 
 
 GIVE: Final = "give /proc/PID/environ of a rank, a pod's YAML, a job script or a log"
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What was found, and each rule's answer."""
-
-    verdicts: tuple[Verdict, ...]
-    rulings: Mapping[str, Ruling]
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """Rules that could tell."""
-        return tuple(r for r, ruling in self.rulings.items() if ruling.state in ("wrong", "right"))
-
-    @property
-    def not_judged(self) -> Mapping[str, str]:
-        """Rules that could not, with why and what to turn on."""
-        return {
-            rule: f"{ruling.why}; {ruling.turn_on}"
-            for rule, ruling in self.rulings.items()
-            if ruling.state == "unknown"
-        }
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What is right and worth knowing all the same."""
-        return tuple(
-            f"{rule}: {ruling.why}"
-            for rule, ruling in self.rulings.items()
-            if ruling.state == "right" and ruling.why
-        )
 
 
 def judge(case: Case) -> Judgement:
