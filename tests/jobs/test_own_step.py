@@ -10,7 +10,7 @@ import pytest
 
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.jobs.job import Answered, Ran
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.step.job import step_job
 from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.own import Wanted, analyse_own

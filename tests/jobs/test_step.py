@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from commcheck.errors import ParseError, Unjudgeable
 from commcheck.jobs.job import Answered, Member, Ran
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.step.job import fleet_job, step_job
 from commcheck.jobs.step.limits import FleetLimits, StepLimits
 from commcheck.jobs.step.reading import facts_of, parse, without_traces

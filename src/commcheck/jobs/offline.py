@@ -12,9 +12,19 @@ from typing import Final
 from commcheck.analysis import Analysis
 from commcheck.check import limits_of
 from commcheck.errors import ParseError, UsageError
-from commcheck.jobs import hccl_test, nccl_json, nccl_tests, perftest, places, rdma, sweep
+from commcheck.jobs import (
+    hccl_test,
+    nccl_json,
+    nccl_tests,
+    perftest,
+    places,
+    rdma,
+    sweep,
+    sweep_seen,
+)
 from commcheck.jobs.bound import Fabric
-from commcheck.jobs.locate import Outcome, Run, locate
+from commcheck.jobs.locate import locate
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.perftest import Perftest
 from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, Sweep
@@ -198,7 +208,7 @@ def _results(judged: Sequence[_Judged]) -> tuple[Result, ...]:
 def _bounds(run: Sweep | Perftest | None) -> tuple[Bound, ...]:
     if run is None:
         return ()
-    limits = rdma.Limits if isinstance(run, Perftest) else sweep.Limits
+    limits = rdma.Limits if isinstance(run, Perftest) else sweep_seen.Limits
     return tuple(
         Bound(name=spec.name, value=spec.default, origin=f"default ({spec.source})", unit=spec.unit)
         for spec in limits_of(limits).values()
