@@ -55,13 +55,14 @@ def judge(case: Case) -> Judgement:
         if rule.weighty and rulings[rule.id].state == "unknown"
     ]
     judgement = Judgement((), rulings)
-    verdicts = [*(_verdict(each) for each in found), *open_ones]
+    verdicts = [*(verdict_of(each) for each in found), *open_ones]
     if not found:
         verdicts.append(_nothing_wrong(case, judgement))
     return replace(judgement, verdicts=tuple(verdicts))
 
 
-def _verdict(found: Found) -> Verdict:
+def verdict_of(found: Found) -> Verdict:
+    """What a rule found, as a verdict."""
     say = failed if found.status is Status.FAIL else warned
     measured = {**found.measured, "evidence": list(found.evidence)}
     reason = " ".join(found.reason.split())
