@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 
 EXIT_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 """128 + signal number; a terminal that dies (SIGHUP) is treated like SIGTERM."""
+
+
+@contextmanager
+def leaving_in_order() -> Iterator[None]:
+    """Within: a signal that ends the program lets it clear up, as Ctrl-C does."""
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        for each in _TOLD:
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(EXIT_CODES[signal.Signals(number)])
+
+    before = {number: signal.signal(number, leave) for number in _TOLD}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_TOLD: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True, repr=False)
