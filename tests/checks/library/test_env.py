@@ -220,14 +220,16 @@ def rank(number: int, text: str = "", *, port: int = 29500, **more: str) -> Proc
 
 
 def seen_on(*processes: Process) -> Any:
-    unread = dict.fromkeys(("addresses", "modules", "gpus", "files", "pci", "npu_pfc"), NOT_READ)
-    rails = dict.fromkeys(("qos", "marking", "gids"), EveryRail({}))
-    return CHECK.seen(users=Users(processes), conf=Layer({}), **unread, **rails)  # type: ignore[arg-type] # hand-made
+    unread: Any = dict.fromkeys(
+        ("addresses", "modules", "gpus", "files", "pci", "npu_pfc"), NOT_READ
+    )
+    rails: Any = dict.fromkeys(("qos", "marking", "gids"), EveryRail({}))
+    return CHECK.seen(users=Users(processes), conf=Layer({}), **unread, **rails)
 
 
 def undeclared() -> Any:
-    names = CHECK.want.__dataclass_fields__
-    return CHECK.want(**{name: Wanted(None, Origin("inventory")) for name in names})
+    unset: Any = dict.fromkeys(CHECK.want.__dataclass_fields__, Wanted(None, Origin("inventory")))
+    return CHECK.want(**unset)
 
 
 def own(*processes: Process) -> dict[str, Status]:
@@ -259,12 +261,15 @@ def test_two_jobs_on_one_host_may_be_set_otherwise() -> None:
 
 def test_a_host_set_unlike_the_others_of_its_job_is_told() -> None:
     odd = "NCCL_BUFFSIZE=8388608"
-    four = {"WORLD_SIZE": "6"}
-    found = together(
-        **{"gpu-01": (rank(0, **four), rank(1, **four)),
-           "gpu-02": (rank(2, odd, **four), rank(3, odd, **four)),
-           "gpu-03": (rank(4, **four), rank(5, **four))},
-    )  # fmt: skip
+    three = {
+        name: tuple(rank(number, text, WORLD_SIZE="6") for number in numbers)
+        for name, text, numbers in (
+            ("gpu-01", "", (0, 1)),
+            ("gpu-02", odd, (2, 3)),
+            ("gpu-03", "", (4, 5)),
+        )
+    }
+    found = together(**three)
     assert found == {"gpu-02": [("ENV-001", Status.FAIL)]}
 
 
