@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from commcheck import loads, peers, subjects, together
+from commcheck import loads, peers, stillness, subjects, together
 from commcheck.check import FLEET
 from commcheck.collect.base import SUBJECTS, Frame, Request, Visitor
 from commcheck.collect.fleet import visit_all
@@ -149,7 +149,7 @@ class Climber:
             self.begun = True
             for text in (*self.early, *self.prepared.warnings):
                 self.note(text)
-            with stop.on_signals(deadline_s):
+            with stop.on_signals(deadline_s), stillness.watched(self.note):
                 if crew is not None:
                     here = self._sent_out(crew, forks, stop.event)
                     visit(here, started=self._started, done=self._done, stop=stop.event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -11,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Final, NoReturn
+
+from commcheck.errors import NotKept
 
 EXIT_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 """128 + signal number; a terminal that dies (SIGHUP) is treated like SIGTERM."""
@@ -72,8 +75,14 @@ class Stop:
         self.event.set()
 
     def _announce(self, name: str) -> None:
-        self.say(f"{name}: ending every session and writing the reports; once more quits at once")
+        with contextlib.suppress(NotKept):  # the run ends by that, too
+            self.say(
+                f"{name}: ending every session and writing the reports; once more quits at once"
+            )
 
     def _on_deadline(self, deadline_s: float) -> None:
-        self.say(f"the run's own deadline of {deadline_s:g} s is over: what is left is not judged")
         self.event.set()
+        with contextlib.suppress(NotKept):
+            self.say(
+                f"the run's own deadline of {deadline_s:g} s is over: what is left is not judged"
+            )
