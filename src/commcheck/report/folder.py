@@ -91,8 +91,11 @@ class RunFolder:
 
         What a kill left of a last line is dropped, so that all readers see the same.
         """
-        with self._lock:
-            descriptor = self._descriptor("")
+        try:
+            with self._lock:
+                descriptor = self._descriptor("")
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot write: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -167,7 +170,7 @@ class RunFolder:
             except OSError as error:
                 raise NotKept(
                     f"{self.path}: cannot write: {error.strerror}; what is there is whole: "
-                    f"make room, then go on with run --resume {self.path.name}"
+                    f"mend that, then go on with run --resume {self.path.name}"
                 ) from error
 
     def _descriptor(self, host: str) -> int:
