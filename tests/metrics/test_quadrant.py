@@ -99,7 +99,6 @@ def test_matrix(given: Lines, status: Status, cause: Cause | None, says: str) ->
     assert bool(verdict.figures) is (status is not Status.PASS)
 
 
-HALF = [None] * 15 + [0.8] * 16
 GONE = [0.8] * 20 + [None] * 11
 SHORT = [0.0] * 28 + [0.8] * 3
 

@@ -126,14 +126,12 @@ def job(
                 )
             )
         if complete and connect:
-            lines += _edges(members, index, names, network=network, gdr=gdr)
+            lines += _edges(members, index, network=network, gdr=gdr)
             lines.append(rank.info("Connected all rings, use ring PXN 0 GDR " + str(int(gdr))))
     return "".join(lines) + extra
 
 
-def _edges(
-    members: Sequence[Rank], index: int, names: list[str], *, network: str, gdr: bool
-) -> list[str]:
+def _edges(members: Sequence[Rank], index: int, *, network: str, gdr: bool) -> list[str]:
     rank, total = members[index], len(members)
     after, before = (index + 1) % total, (index - 1) % total
     net = f"NET/{network}/{{}}" + ("/GDRDMA" if gdr and network != "Socket" else "")
