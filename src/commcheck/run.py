@@ -255,7 +255,7 @@ class Climber:
         office = Office(
             visitor_for=visitor_for,
             keep=self.folder.frame,
-            stored=stored.frames_of if stored is not None else None,
+            stored=stored.readable if stored is not None else None,
             site_of=loads.site_of,
             address_of=lambda host: endpoint(host).address,
             note=self.note,

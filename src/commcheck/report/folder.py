@@ -149,7 +149,7 @@ class RunFolder:
                 continue
             try:
                 yield read_frame(json.loads(line))
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 raise RunFolderError(f"{path}:{number}: no frame: {error!r}") from error
         del cut  # a frame is whole only with its newline
 
