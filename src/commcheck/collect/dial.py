@@ -131,7 +131,11 @@ class Dialer:
             },
         )
         connection.client.set_missing_host_key_policy(self._policy(target, progress, limit_s))
-        connection.open()
+        try:
+            connection.open()
+        except BaseException:
+            connection.client.close()  # and with it the line to the agent
+            raise
         connection.transport.set_keepalive(KEEPALIVE_S)
         return connection
 

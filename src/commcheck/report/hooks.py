@@ -1,7 +1,8 @@
 """One message about a run to a chat robot or a webhook, where one is configured.
 
-A message holds words of ours, names of hosts and causes: no output of a host, no address, no
-secret. A hook never changes a verdict or an exit code: what goes wrong is one warning.
+A robot's message holds words of ours, names of hosts and causes: no output of a host, no address,
+no secret. A webhook gets the head of ``results.json``, with a reason for each cause. A hook never
+changes a verdict or an exit code: what goes wrong is one warning.
 """
 
 from __future__ import annotations
