@@ -275,6 +275,13 @@ def test_a_session_that_broke_keeps_what_was_answered(error: HostError) -> None:
     assert results["library.above"].worst.verdict.kind is Kind.GATED
 
 
+def test_a_session_that_broke_closes_what_is_above_though_the_gate_is_open() -> None:
+    error = ConnectionLost("connection-lost", "reset")
+    asked = (Asked(REACHABLE, Gate.NONE), Asked(ABOVE))
+    results = judge_host(HOST, asked, MACHINE, frames(), error, bytes.decode)
+    assert [result.kind for result in results] == [Kind.HOST, Kind.GATED]
+
+
 def test_first_of_takes_the_first_that_speaks_and_says_which() -> None:
     @dataclass(frozen=True, slots=True)
     class Either:
@@ -435,6 +442,7 @@ def test_a_waived_fail_gates_nothing() -> None:
     results = judged_as(Asked(EVEN), Asked(ABOVE), waive=waive)
     assert results["physical.even"].kind is Kind.WAIVED
     assert results["library.above"].findings[1].verdict.status is Status.PASS
+    assert results["library.above"].findings[1].unproven_below == ()
     after = rail_check("physical.after", lambda *_: passed("right"), needs=("physical.even",))
     results = judged_as(Asked(EVEN), Asked(after), waive=waive)
     assert results["physical.after"].status is Status.PASS  # nor does it block

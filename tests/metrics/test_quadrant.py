@@ -45,6 +45,13 @@ def lines(sm: Value, nic: Value, **more: Mapping[str, Value]) -> Lines:
             WAITING,
             "GPUs wait",
         ),
+        # RDMA carries the job, whatever else goes over TCP.
+        (
+            lines(0.1, 5e9, net_tx={"eth0": 2e9}, net_rx={"eth0": 1e9}),
+            Status.WARN,
+            WAITING,
+            "GPUs wait",
+        ),
         # All traffic inside the host: the NIC is silent, NVLink is full (450 GB/s one way).
         (
             lines(0.1, 0, nvlink_tx={"0": 420e9, "1": 420e9}),
@@ -108,7 +115,11 @@ SHORT = [0.0] * 28 + [0.8] * 3
     [
         ({}, Kind.UNDECIDABLE, "has no series of gpu-01"),
         ({"nic_tx": {"mlx5_0": 1.0}}, Kind.UNDECIDABLE, "nothing of the accelerators"),
-        (lines(0.0, 0.0, util_percent={"0": 0, "1": 0}), Kind.NOT_APPLICABLE, "2 GPUs idle"),
+        (
+            lines(0.0, 0.0, util_percent={"0": 0, "1": 0}),
+            Kind.NOT_APPLICABLE,
+            "no training ran here in the last 30 min: 2 GPUs idle",
+        ),
         # A checkpoint or a dataset on its way to idle GPUs is no training.
         (lines(0.0, 46e9), Kind.NOT_APPLICABLE, "no training ran here"),
         (lines(GONE, 46e9), Kind.UNDECIDABLE, "no sample of the GPUs for 11 min"),
@@ -148,6 +159,35 @@ def test_a_storage_nic_at_line_rate_is_no_bottleneck() -> None:
     unknown = judge(share(both), None, None, Limits())
     assert (unknown.status, unknown.cause) == (Status.WARN, BOUND)
     assert "name them in commcheck_nics" in unknown.reason
+
+
+def test_a_link_that_is_surely_the_jobs_must_be_full_itself() -> None:
+    """NVLink is the job's for sure and nearly idle; the NIC that is full may be storage's."""
+    given = {
+        "sm": {"0": 0.12},
+        "nic_tx": {"mlx5_0": 1e9, "mlx5_9": 48e9},
+        "nic_rate": {"mlx5_0": 50e9, "mlx5_9": 50e9},
+        "nvlink_tx": {"0": 90e9},
+    }
+    verdict = judge(share(given), None, None, Limits())
+    assert (verdict.status, verdict.cause) == (Status.WARN, BOUND)
+
+
+def test_a_link_at_the_limit_is_full() -> None:
+    at = Limits().link_high * 50e9
+    assert judge(share(lines(0.12, at)), ["mlx5_0"], None, Limits()).status is Status.FAIL
+    assert judge(share(lines(0.12, 0.99 * at)), ["mlx5_0"], None, Limits()).cause is WAITING
+
+
+def test_the_numbers_of_the_report_are_means_over_the_training() -> None:
+    given = lines([0.12] * 30 + [0.43], [46e9] * 31)
+    measured = judge(share(given), ["mlx5_0"], None, Limits()).measured
+    assert measured["sm_active_percent"] == 13.0
+    assert measured["nic_mlx5_0_percent"] == 92.0
+    assert measured["minutes"] == {
+        "communication bound": 30.0,
+        "computing and communicating at once": 1.0,
+    }
 
 
 def test_the_declared_rate_stands_in_for_the_exporter() -> None:
