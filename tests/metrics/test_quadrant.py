@@ -12,7 +12,7 @@ from commcheck.metrics.causes import BOUND, RDMA_UNUSED, WAITING
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.load import load_of
 from commcheck.metrics.quadrant import Quadrant, judge, quadrants
-from commcheck.model import Cause, Kind, Status
+from commcheck.model import Cause, Kind, Status, Verdict
 from tests.metrics.made import POINTS, Value, share
 
 RATE = {"mlx5_0": 50e9}
@@ -208,6 +208,26 @@ def test_a_phase_that_is_bound_is_told_though_most_of_the_time_is_not() -> None:
     verdict = judge(share(given), ["mlx5_0"], None, Limits())
     assert (verdict.status, verdict.cause) == (Status.WARN, BOUND)
     assert "for 10 of 31 min" in verdict.reason
+
+
+def test_what_held_for_longest_speaks_however_short_it_was() -> None:
+    given = lines([0.1] * 4 + [0.8] * 2 + [0.0] * 25, [46e9] * 4 + [5e9] * 2 + [0.0] * 25)
+    verdict = judge(share(given), ["mlx5_0"], None, Limits())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, BOUND)
+    assert "for 4 of 6 min" in verdict.reason
+
+
+def test_between_the_limits_of_computing_nothing_is_said() -> None:
+    def at(tensor: float) -> Verdict:
+        given = {**lines(0, 5e9), "sm": {}, "engine": {"0": 0.98}, "tensor": {"0": tensor}}
+        return judge(share(given), ["mlx5_0"], None, Limits())
+
+    assert at(Limits().tensor_high).status is Status.PASS
+    assert at(Limits().tensor_low).kind is Kind.UNDECIDABLE
+    assert (
+        judge(share(lines(Limits().compute_low, 5e9)), ["mlx5_0"], None, Limits()).status
+        is Status.PASS
+    )
 
 
 def test_samples_that_are_missing_are_not_filled_in() -> None:
