@@ -280,3 +280,30 @@ def test_a_link_in_a_file_s_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(NotKept, match="symbolic links"):
         folder.event(events.note_event("x"))
     assert victim.read_text() == "mine"
+
+
+def test_a_pipe_in_a_file_s_place_is_told(tmp_path: Path) -> None:
+    """A run folder may come from anywhere. Nobody waits for what a pipe's writer would say."""
+    folder = written(tmp_path, healthy(1))
+    (folder.path / "frames").mkdir()
+    for name in ("inventory.json", "frames/node-0001.ndjson", "frames/node-0002.ndjson"):
+        os.mkfifo(folder.path / name)
+    with pytest.raises(RunFolderError, match="a named pipe"):
+        folder.inventory()
+    with pytest.raises(RunFolderError, match="a named pipe"):
+        list(folder.frames("node-0001"))
+    with pytest.raises(NotKept, match=r"node-0002\.ndjson is no file"):
+        folder.frame("node-0002", frame(b"x"))
+
+
+def test_a_linked_folder_leads_nowhere(tmp_path: Path) -> None:
+    folder = written(tmp_path, healthy(1))
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("frames", "junit"):
+        (folder.path / name).symlink_to(other)
+    with pytest.raises(NotKept, match="frames is a link"):
+        folder.frame("node-0001", frame(b"x"))
+    with pytest.raises(UsageError, match="junit is a link"):
+        folder.render(healthy(1))
+    assert list(other.iterdir()) == []

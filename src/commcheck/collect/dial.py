@@ -15,12 +15,14 @@ from commcheck.collect.hostkeys import HostKey, HostKeys
 from commcheck.collect.lifetime import Visit
 from commcheck.collect.target import Target
 from commcheck.errors import HostError, Unreachable
+from commcheck.files import read_whole
 
 if TYPE_CHECKING:
     from fabric import Connection
     from paramiko import PKey, Transport
 
 KEEPALIVE_S: Final = 15
+_KEY_MOST: Final = 1 << 20
 
 # The library logs tracebacks of every failed connection; ours are told as HostErrors.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -77,6 +79,7 @@ class Keys:
         from paramiko import PKey, SSHException
 
         try:
+            read_whole(path, _KEY_MOST)  # the library would wait for a pipe's writer
             return PKey.from_path(path)
         except TypeError:  # how the cryptography library says that it wants a passphrase
             return Unreachable(
@@ -143,7 +146,7 @@ class Dialer:
         first, *more = target.key_files or (None,)
         return {
             "pkey": self.keys.load(first) if first else None,
-            "key_filename": [str(path) for path in more],
+            "key_filename": [str(path) for path in more if path.is_file()],
             "allow_agent": target.agent,
             "look_for_keys": target.look_for_keys,
             "password": self.environ.get(target.password_env) if target.password_env else None,

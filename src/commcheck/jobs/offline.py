@@ -12,6 +12,7 @@ from typing import Final
 from commcheck.analysis import Analysis
 from commcheck.check import limits_of
 from commcheck.errors import ParseError, UsageError
+from commcheck.files import read_whole
 from commcheck.jobs import (
     hccl_test,
     nccl_json,
@@ -34,6 +35,9 @@ from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import PlannedCheck
 
 JOB: Final = "@job"
+BYTES_MOST: Final = 256 << 20
+"""NCCL's own lines of a thousand ranks may stand around a sweep."""
+
 _NAMED: Final = re.compile("|".join(name.replace("_", "_?") for name in COLLECTIVES))
 
 
@@ -96,7 +100,7 @@ def _texts(paths: Sequence[Path]) -> list[tuple[str, str]]:
     found = []
     for path in dict.fromkeys(paths):
         try:
-            text = path.read_bytes().decode("utf-8", "backslashreplace")
+            text = read_whole(path, BYTES_MOST).decode("utf-8", "backslashreplace")
         except OSError as error:
             raise UsageError(f"{path}: error: cannot be read: {error.strerror}") from error
         found.append((path.name if times[path.name] == 1 else str(path), text))

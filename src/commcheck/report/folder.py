@@ -11,9 +11,11 @@ import fcntl
 import json
 import os
 import re
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import quote
@@ -21,6 +23,7 @@ from urllib.parse import quote
 from commcheck.collect.base import Frame
 from commcheck.discover import bundled_folder
 from commcheck.errors import NotKept, RunFolderError, UsageError
+from commcheck.files import lines_of, opened, read_whole
 from commcheck.report import html, junit, markdown, prom
 from commcheck.report.collector import put_off
 from commcheck.report.document import written
@@ -35,6 +38,12 @@ INVENTORY: Final = "inventory.json"
 SUMMARY: Final = "summary.md"
 REPORT: Final = "report.html"
 METRICS: Final = "metrics.prom"
+_LINE_MOST: Final = 256 << 20
+"""Of an event, and of the inventory: what ten thousand hosts are asked is a tenth of it."""
+
+_FRAMES_MOST: Final = 1 << 30
+"""Of a host, in bytes: its commands' caps together are less."""
+
 _OURS: Final = re.compile(r"TEST-commcheck-(physical|library|runtime|application)(-[0-9]+)?\.xml")
 
 
@@ -116,8 +125,9 @@ class RunFolder:
         """The run as its events tell it. Raises ``RunFolderError``."""
         try:
             path = self.path / EVENTS
-            with path.open(encoding="utf-8", errors="replace", newline="\n") as f, put_off():
-                return record_from_events(f)
+            told = TextIOWrapper(opened(path), encoding="utf-8", errors="replace", newline="\n")
+            with told, put_off():
+                return record_from_events(lines_of(told, _LINE_MOST))
         except OSError as error:
             raise RunFolderError(f"{self.path / EVENTS}: {error.strerror}") from error
         except RunFolderError as error:
@@ -140,9 +150,11 @@ class RunFolder:
         wanted = tuple(f'{{"key":"{key}'.encode() for key in of) or (b"",)
         path = self._frames_path(host)
         try:
-            lines = path.read_bytes().split(b"\n")
+            lines = read_whole(path, _FRAMES_MOST).split(b"\n")
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise RunFolderError(f"{path}: cannot be read: {error.strerror}") from error
         whole, cut = lines[:-1], lines[-1]
         for number, line in enumerate(whole, start=1):
             if not line.startswith(wanted):
@@ -188,6 +200,9 @@ class RunFolder:
         return self._mode & 0o666
 
     def _make(self, folder: Path) -> None:
+        if folder.is_symlink():
+            # A folder from elsewhere must not send what is written outside of it.
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} is a link, wanted a folder")
         if not folder.is_dir():
             folder.mkdir()
             folder.chmod(self._mode)
@@ -206,10 +221,11 @@ class RunFolder:
         """What ``keep_inventory`` kept. Raises ``RunFolderError``."""
         path = self.path / INVENTORY
         try:
-            kept: dict[str, Any] = json.loads(path.read_bytes())
+            kept: dict[str, Any] = json.loads(read_whole(path, _LINE_MOST))
         except (OSError, ValueError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or error
             raise RunFolderError(
-                f"{path}: the run kept no inventory, name one with -i: {error}"
+                f"{path}: the run kept no inventory, name one with -i: {why}"
             ) from error
         if not isinstance(kept, dict):
             raise RunFolderError(f"{path}: no inventory, want an object")
@@ -311,7 +327,10 @@ def _point_latest(base: Path, run_id: str) -> None:
 
 def _open(path: Path, flags: int, mode: int = 0) -> IO[bytes]:
     """Never through a link: reports go where the operator said, and nowhere else."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{path.name} is no file")  # a pipe would keep us waiting
     return os.fdopen(descriptor, "r+b" if flags & os.O_RDWR else "wb")
 
 
@@ -330,7 +349,8 @@ def _replace(path: Path, parts: Iterable[bytes], mode: int) -> None:
     """Write beside and rename. No glob for ``*.xml`` matches the temporary name."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with _open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode) as stream:
+        fresh.unlink(missing_ok=True)
+        with _open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as stream:
             stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
