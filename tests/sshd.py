@@ -247,11 +247,6 @@ class SshdFleet:
         """The logs of all servers."""
         return "".join(each.log for each in self.servers)
 
-    @property
-    def inventory_yaml(self) -> str:
-        """The text of the inventory."""
-        return self.inventory.read_text()
-
     def tool(self, name: str, script: str) -> None:
         """Put a fake tool on the PATH of every host, behind each host's own."""
         write_tool(self.shared_bin / name, script)

@@ -15,6 +15,7 @@ from commcheck.check import (
     Key,
     Nothing,
     Reader,
+    Together,
     Unread,
     expects,
     failed,
@@ -269,7 +270,16 @@ def test_a_session_that_broke_keeps_what_was_answered(error: HostError) -> None:
     for check_id in ("physical.even", "physical.zero"):
         statuses = [finding.verdict.status for finding in results[check_id].findings]
         assert statuses == [Status.PASS, Status.ERROR]
+        # Its own layer is not below it.
+        assert {finding.unproven_below for finding in results[check_id].findings} == {()}
     assert results["library.above"].worst.verdict.kind is Kind.GATED
+
+
+def test_a_session_that_broke_closes_what_is_above_though_the_gate_is_open() -> None:
+    error = ConnectionLost("connection-lost", "reset")
+    asked = (Asked(REACHABLE, Gate.NONE), Asked(ABOVE))
+    results = judge_host(HOST, asked, MACHINE, frames(), error, bytes.decode)
+    assert [result.kind for result in results] == [Kind.HOST, Kind.GATED]
 
 
 def test_first_of_takes_the_first_that_speaks_and_says_which() -> None:
@@ -415,6 +425,13 @@ def test_an_advisory_check_warns_and_gates_nothing() -> None:
     assert results["library.above"].findings[1].verdict.status is Status.PASS
 
 
+def test_an_advisory_check_that_could_not_tell_does_not_warn() -> None:
+    entry = Entry(check="physical.even", position=AT, severity=Severity.ADVISORY)
+    unread = Verdict(status=Status.ERROR, kind=Kind.CHECK, reason="not read", error="ParseError")
+    check = rail_check("physical.even", lambda *_: unread)
+    assert judged_as(Asked(check, Gate.HOST, entry))["physical.even"].status is Status.ERROR
+
+
 def test_a_waived_fail_gates_nothing() -> None:
     def waive(verdict: Verdict, check: str, host: str) -> Verdict:
         assert host == "gpu-01"
@@ -425,6 +442,7 @@ def test_a_waived_fail_gates_nothing() -> None:
     results = judged_as(Asked(EVEN), Asked(ABOVE), waive=waive)
     assert results["physical.even"].kind is Kind.WAIVED
     assert results["library.above"].findings[1].verdict.status is Status.PASS
+    assert results["library.above"].findings[1].unproven_below == ()
     after = rail_check("physical.after", lambda *_: passed("right"), needs=("physical.even",))
     results = judged_as(Asked(EVEN), Asked(after), waive=waive)
     assert results["physical.after"].status is Status.PASS  # nor does it block
@@ -460,15 +478,69 @@ def test_a_fleet_gate_closes_the_layers_above_to_every_host() -> None:
     assert gate_fleet(results, {"gpu-01": (Asked(EVEN), Asked(ABOVE))}) == ()
 
 
-def test_each_result_has_the_gate_of_its_own_check() -> None:
+@pytest.mark.parametrize("beside", ["physical.beside", "physical.odd"])
+def test_each_result_has_the_gate_of_its_own_check(beside: str) -> None:
     entry = Entry(check="physical.even", position=AT)
-    open_ = Asked(rail_check("physical.odd"), Gate.NONE, entry)
+    open_ = Asked(rail_check(beside), Gate.NONE, entry)
     asked = (open_, Asked(EVEN, Gate.FLEET, entry), Asked(ABOVE))
     results = judge_host(HOST, asked, MACHINE, BAD, None, lambda data: data.decode())
     other = judge_host(Host("gpu-02"), [Asked(ABOVE)], MACHINE, frames(), None, bytes.decode)
     (changed,) = gate_fleet([*results, *other], {"gpu-01": asked, "gpu-02": asked})
     assert changed.host == "gpu-02"
     assert changed.worst.verdict.reason == "gated: physical.even failed on the fleet"
+
+
+def test_a_fleet_gate_closes_what_is_above_it_whatever_was_said_there_and_nothing_below() -> None:
+    undecided = rail_check("runtime.open", lambda *_: undecidable("nobody knows"))
+    asked = (Asked(rail_check("physical.right", judge_right)), Asked(ABOVE, Gate.FLEET))
+    failing = judge_host(HOST, asked, MACHINE, BAD, None, bytes.decode)
+    others = (Asked(asked[0].check), Asked(undecided))
+    other = judge_host(Host("gpu-02"), others, MACHINE, frames(), None, bytes.decode)
+    changed = gate_fleet([*other, *failing], {"gpu-01": asked, "gpu-02": others})
+    assert [(each.host, each.check) for each in changed] == [("gpu-02", "runtime.open")]
+
+
+def judge_right(_seen: Seen, _rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
+    return passed("right")
+
+
+@dataclass(frozen=True, slots=True)
+class MaybeHost:
+    number: int | Unread = tries(HOSTWIDE)
+
+
+def parts(part: Callable[..., object], *, not_permitted: str = "", got: dict[str, Frame]) -> Result:
+    check: AnyCheck = Check(
+        id="library.whole",
+        title=WORDS,
+        subject=Machine,
+        seen=MaybeHost,
+        judge=lambda *_: passed("of itself"),
+        together=Together(part, lambda _: ()),
+    )
+    asked = Asked(check, not_permitted=not_permitted)
+    (result,) = judge_host(HOST, [asked], MACHINE, got, None, bytes.decode)
+    return result
+
+
+def test_a_host_has_a_part_of_a_whole_only_where_it_was_looked_for() -> None:
+    """A host that answered nothing, or was not to be asked, does not stand for a missing rank."""
+    looked = {f.key: f for f in (frame("hostwide"),)}
+
+    def part(seen: MaybeHost, machine: Machine, _want: Nothing) -> object:
+        return machine.name, seen.number
+
+    assert parts(part, got=looked).part == ("gpu-01", 2)
+    assert parts(part, got={}).part is None
+    assert parts(part, got=looked, not_permitted="--allow load").part is None
+
+
+def test_a_part_that_breaks_leaves_the_host_what_was_judged_of_it() -> None:
+    def part(*_: object) -> object:
+        raise ZeroDivisionError("oops")
+
+    broken = parts(part, got={f.key: f for f in (frame("hostwide"),)})
+    assert (broken.part, broken.status) == (None, Status.PASS)
 
 
 def test_what_follows_from_a_cause_on_the_same_host_is_folded_under_it() -> None:

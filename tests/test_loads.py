@@ -8,10 +8,11 @@ import pytest
 
 from checks.physical.collective_pairs import CHECK
 from commcheck.check import failed
+from commcheck.consequences import explained
 from commcheck.counters import Growth
 from commcheck.fields import Count
 from commcheck.jobs.causes_places import BAD_HOST, BAD_PATH
-from commcheck.loads import explained, size_of
+from commcheck.loads import size_of
 from commcheck.model import Cause, Finding, Kind, Result, Status, Verdict
 from tests.jobs.searches import ran, search
 

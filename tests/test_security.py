@@ -9,6 +9,7 @@ import stat
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from commcheck.check import readings_of
+from commcheck.collect.base import Frame
 from commcheck.collect.hostkeys import HostKey, HostKeys, Mode, Wanted
 from commcheck.collect.session import Session
 from commcheck.discover import bundled_folder, discover
+from commcheck.report.events import note_event
 from commcheck.report.folder import RunFolder
 from tests.collect.shells import command, script, visit
 from tests.report.runs import incident
@@ -80,9 +83,11 @@ def test_accepted_keys_are_kept_for_the_owner_alone(tmp_path: Path) -> None:
     assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
 
 
-NETWORK = re.compile(
-    r"^\s*(?:import|from) (?:socket|ssl|urllib\.request|http\.client|fabric|paramiko)", re.MULTILINE
-)
+NETWORK = frozenset(
+    ["aiohttp", "asyncio", "fabric", "ftplib", "http", "httpx", "imaplib", "paramiko", "poplib",
+     "requests", "smtplib", "socket", "socketserver", "ssl", "telnetlib", "urllib.request",
+     "urllib3", "xmlrpc"]
+)  # fmt: skip
 REACHING = {
     "collect/dial.py",
     "collect/failures.py",
@@ -101,10 +106,50 @@ REACHING = {
 }
 
 
-def test_only_these_modules_reach_a_network() -> None:
+@cache
+def imported(path: Path) -> set[str]:
+    """Every module that a file imports, and each package above it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return {
+        ".".join(parts[:count])
+        for parts in (name.split(".") for name in names)
+        for count in range(1, len(parts) + 1)
+    }
+
+
+def those_that_import(modules: frozenset[str]) -> set[str]:
     source = ROOT / "src" / "commcheck"
-    found = {str(path.relative_to(source)) for path in SOURCES if NETWORK.search(path.read_text())}
-    assert found == REACHING
+    return {str(path.relative_to(source)) for path in SOURCES if imported(path) & modules}
+
+
+def test_only_these_modules_reach_a_network() -> None:
+    assert those_that_import(NETWORK) == REACHING
+
+
+STARTING = {
+    "collect/kubectl.py",  # kubectl
+    "collect/local.py",  # the runner, on a host that is this machine
+    "collect/sshconfig.py",  # ssh -G
+    "collect/wires.py",  # a ProxyCommand of the operator's
+    "demo/cheap.py",
+    "demo/server.py",
+    "inventory/dynamic.py",  # a program that the operator names as an inventory
+    "jobs/step/on_host.py",  # the training step, on its host
+    "jobs/step/own.py",  # the operator's own command: commcheck step -- COMMAND
+    "kube/call.py",  # kubectl
+}
+
+
+def test_only_these_modules_start_a_program() -> None:
+    """Beside them there are Python's own worker processes."""
+    assert those_that_import(frozenset({"subprocess", "pty"})) == STARTING
+    calls = re.compile(r"\bos\.(?:exec|spawn|posix_spawn|popen|system)\w*\(")
+    assert [path.name for path in SOURCES if calls.search(path.read_text())] == []
 
 
 # --- on a host ----------------------------------------------------------------------------------
@@ -223,6 +268,8 @@ def test_a_run_folder_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         folder = RunFolder.create(tmp_path, "20261129T150405Z-7f3a")
+        folder.event(note_event("begun"))
+        folder.frame("gpu-01", Frame("once: true", b"", b"", 0, 0.0, 0.0))
         folder.render(incident())
         folder.keep_inventory({"hosts": []})
     finally:
@@ -262,10 +309,9 @@ def test_text_is_never_run_as_code() -> None:
                     found.add((path.name, name))
                 case ast.keyword(arg="shell"):
                     found.add((path.name, "shell"))
-                case ast.Import(names=names):
-                    found |= {(path.name, each) for each in MODULES & {n.name for n in names}}
                 case _:
                     pass
+        found |= {(path.name, each) for each in MODULES & imported(path)}
     assert found == {
         ("discover.py", "exec_module"),  # check files
         ("flight.py", "pickle"),  # by an unpickler that knows no class

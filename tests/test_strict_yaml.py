@@ -98,6 +98,15 @@ def test_values_are_counted_once() -> None:
     assert "[alias]" in refusal("[" + "[x,x,x,x,x,x,x,x,x]," * (fits + 1) + "]")
 
 
+@pytest.mark.parametrize(
+    "text", ["!!python/object/apply:os.system [id]", "a: !vault x", "- !include /etc/passwd"]
+)
+def test_a_tag_is_refused(text: str) -> None:
+    notes = Notes()
+    compose(text, "p.yaml", notes)
+    assert [each.rule for each in notes.errors] == ["tag"]
+
+
 @pytest.mark.parametrize("text", ["[" * 60, "- " * 60 + "x", "{a: " * 60, "[" * 500_000])
 def test_deep_nesting(text: str) -> None:
     assert refusal(text).startswith("p.yaml:1:")

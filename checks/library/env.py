@@ -8,6 +8,7 @@ reduced on the host to the names that are looked at (``NCCL_``, ``TORCH_NCCL_``,
 ``UCX_``, ``GLOO_``, ``FI_`` and a few whole names: no secret leaves it), and ``/etc/nccl.conf``;
 what a rank may lock, its /dev/shm, and of the files that it names (topology, graph, tuner) whether
 it sees them, of what kind they are, and which PCI addresses they hold.
+Of a job that has ranks on several hosts of a run, what differs between them is told at its end.
 Held against the rails, PFC, DSCP map, GIDs and NVLinks that layer 1 reads, and PFC of the NPUs.
 Where no job runs the file alone is judged: every job begins with it. Files that you have:
 ``commcheck analyze env FILE...``: process environments, dumps, nccl.conf, pods, a Ray runtime_env,
@@ -42,6 +43,7 @@ from commcheck.check import (
     Check,
     EveryRail,
     Nothing,
+    Together,
     Unread,
     expects,
     not_applicable,
@@ -49,7 +51,7 @@ from commcheck.check import (
     tries_rails,
     undecidable,
 )
-from commcheck.expect import FLOW_CONTROL, LINK_LAYER, NICS
+from commcheck.expect import FLOW_CONTROL, LINK_LAYER
 from commcheck.formats.gid_table import GID_TABLE, GidTable
 from commcheck.formats.hccn_port import PFC, Pfc
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
@@ -61,6 +63,7 @@ from commcheck.formats.qos import Qos
 from commcheck.formats.roce_marking import ROCE_MARKING, RoceMarking
 from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict, Wanted
+from commcheck.nccl.environment.across_hosts import Part, judge_parts, part_of
 from commcheck.nccl.environment.causes import (
     CONF_SYNTAX,
     GDR_OFF,
@@ -94,7 +97,7 @@ from commcheck.nccl.environment.causes import (
 )
 from commcheck.nccl.environment.judge import ID, TITLE
 from commcheck.nccl.environment.judge import judge as judge_case
-from commcheck.nccl.environment.model import HostFacts, Layer
+from commcheck.nccl.environment.model import Environment, HostFacts, Layer
 from commcheck.nccl.environment.names import Version
 from commcheck.nccl.environment.on_host import (
     NCCL_KNOWN,
@@ -133,7 +136,6 @@ class Seen:
 class Want:
     """What the inventory says of the host, as far as variables are held against it."""
 
-    nics: Wanted[tuple[str, ...] | None] = expects(NICS)
     link_layer: Wanted[str] = expects(LINK_LAYER)
     flow_control: Wanted[str] = expects(FLOW_CONTROL)
     gdr: Wanted[bool | None] = expects(GDR)
@@ -149,19 +151,30 @@ def judge(
 ) -> Verdict | tuple[Verdict, ...]:
     """All rules on all ranks of the host, or on what every job begins with."""
     users = seen.users
-    processes = () if isinstance(users, Unread) else ranks(users)
-    found = environments(machine, processes, seen.conf, want.version.value)
+    found = _environments(seen, machine, want)
     verdicts = judge_case(case(found, _facts(seen, machine, want))).verdicts if found else ()
     if isinstance(users, Unread):
         reason = f"which processes use the accelerators is not known: {users.reason}"
         return (*verdicts, undecidable(reason, turn_on=users.remedy))
-    if users.hidden and not processes:
+    if users.hidden and not users.processes:
         return (*verdicts, undecidable(HIDDEN, turn_on=SEE_ALL))
     if verdicts:
         return verdicts
     if isinstance(seen.conf, Unread):
         return undecidable(f"no job runs, and {ETC} was not read: {seen.conf.reason}")
     return not_applicable(f"no process uses an accelerator, and {ETC} sets nothing")
+
+
+def _environments(seen: Seen, machine: Machine, want: Want) -> tuple[Environment, ...]:
+    processes = () if isinstance(seen.users, Unread) else ranks(seen.users)
+    return environments(machine, processes, seen.conf, want.version.value)
+
+
+def part(seen: Seen, machine: Machine, want: Want) -> Part | None:
+    """What the host has of jobs that have ranks elsewhere."""
+    verdicts = judge(seen, machine, want, Nothing())
+    own = (verdicts,) if isinstance(verdicts, Verdict) else verdicts
+    return part_of(_environments(seen, machine, want), own)
 
 
 _LOSSLESS: Final = {"pfc": True, "global": False, "none": False}
@@ -202,6 +215,7 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
+    together=Together(part, judge_parts),
     causes=(
         MISSPELT,
         NO_EFFECT,

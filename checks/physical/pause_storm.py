@@ -36,20 +36,16 @@ from commcheck.check import (
 )
 from commcheck.counters import WINDOW_SOURCE, Counters, errors, growth, length
 from commcheck.expect import FLOW_CONTROL
-from commcheck.formats.ethtool_stats import ETHTOOL_STATS
+from commcheck.formats.ethtool_stats import ETHTOOL_STATS, PAUSED_US
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
 STORMS = ("tx_pause_storm_error_events", "continuous_roce_pause_events")
-RECEIVED = (
-    *(f"rx_prio{prio}_pause_duration" for prio in range(8)),
-    *(f"pfc_pri{prio}_rx_duration_us" for prio in range(8)),
-)
 SENT = (
     *(f"tx_prio{prio}_pause_duration" for prio in range(8)),
     *(f"pfc_pri{prio}_tx_duration_us" for prio in range(8)),
 )
-"""Microseconds: mlx5 (NVIDIA mlx5 counters.rst), then bnxt_en (bnxt_ethtool.c)."""
+"""Microseconds, as ``PAUSED_US``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +152,7 @@ def judge(seen: Seen, rail: Rail, want: Want, limits: Limits) -> Verdict:
     if want.flow_control.value != "pfc":
         declared = f"flow control is {want.flow_control.value}: {want.flow_control.origin}"
         return not_applicable(declared)
-    durations = errors(seen.counters, (*RECEIVED, *SENT))
+    durations = errors(seen.counters, (*PAUSED_US, *SENT))
     storms = errors(seen.counters, STORMS)
     netdev = rail.netdev or "?"
     if storms.longest.added:
@@ -181,9 +177,9 @@ def _shares(counters: Watched[Counters]) -> list[_Share]:
         _Share(cause, name, count / 1e6 / span.seconds, span.seconds, earlier)
         for earlier, span in spans.items()
         if span is not None and span.seconds > 0
-        for cause, names in ((SLOW_HOST, SENT), (PAUSED, RECEIVED))
+        for cause, names in ((SLOW_HOST, SENT), (PAUSED, PAUSED_US))
         for name, count in (growth(span, names).added or {names[3]: 0}).items()
-    ] or [_Share(PAUSED, RECEIVED[3], 0.0, 0.0, earlier=False)]
+    ] or [_Share(PAUSED, PAUSED_US[3], 0.0, 0.0, earlier=False)]
 
 
 CHECK = Check(

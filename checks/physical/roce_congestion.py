@@ -30,7 +30,7 @@ from commcheck.check import (
     watches,
 )
 from commcheck.counters import WINDOW_SOURCE, Counters, errors, growth, length
-from commcheck.formats.ethtool_stats import ETHTOOL_STATS
+from commcheck.formats.ethtool_stats import ETHTOOL_STATS, PAUSED_US
 from commcheck.formats.rdma_counters import HW_COUNTERS
 from commcheck.growing import absent
 from commcheck.lazy import dataclass
@@ -38,11 +38,6 @@ from commcheck.model import Cause, Rail, Remedy, Verdict, Words
 
 NOTIFIED = ("np_cnp_sent", "rp_cnp_handled", "tx_cnp_pkts", "rx_cnp_pkts")
 """mlx5 (NVIDIA, Understanding mlx5 Linux counters), bnxt_re (hw_counters.c)."""
-
-PAUSED = (
-    *(f"rx_prio{prio}_pause_duration" for prio in range(8)),
-    *(f"pfc_pri{prio}_rx_duration_us" for prio in range(8)),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +125,7 @@ def _paused_share(netdev: Watched[Counters] | Unread) -> float:
     if isinstance(netdev, Unread):
         return 0.0
     span: Span[Counters] = netdev.since or netdev.visit
-    longest = max(growth(span, PAUSED).added.values(), default=0)
+    longest = max(growth(span, PAUSED_US).added.values(), default=0)
     return longest / 1e6 / span.seconds if span.seconds else 0.0
 
 

@@ -17,7 +17,8 @@ from commcheck.prepare import Choice, Prepared, new_run_id, plan_of
 from commcheck.report.changes import Json
 from commcheck.report.find import NotBegun
 from commcheck.report.folder import RunFolder
-from commcheck.report.record import Record, RunInfo
+from commcheck.report.record import Failure, Plan, Record, RunInfo
+from commcheck.report.shapes import doubted, misfit
 from commcheck.report.words import folded, hosts_of, many, utc
 from commcheck.stored import Stored, differences, of_passed, of_run
 
@@ -89,7 +90,14 @@ def before(resume: str, again: str, out: Path, *, hold: bool) -> Before | None:
         folder.hold()
         if folder.is_empty:
             raise NotBegun(f"{folder.path}: the run was killed before it began")
-    return Before(folder, folder.record(), bool(resume))
+    record = folder.record()
+    # What hosts are asked rests on these; the rest is looked at only where it does harm.
+    told = (record.info, record.plan, record.reached, record.failures)
+    kinds = (RunInfo, Plan, dict[str, str], dict[str, Failure])
+    for value, kind in zip(told, kinds, strict=True):
+        if wrong := misfit(value, kind):
+            raise RunFolderError(f"{folder.path}: this is no whole run: {wrong}")
+    return Before(folder, record, bool(resume))
 
 
 def passed_hosts(record: Record) -> tuple[str, ...]:
@@ -133,8 +141,9 @@ class Attempt:
         """Compare, write and show the reports. The exit code is the record's."""
         if self.baseline is not None:
             record = compared(record, self.baseline, self.folder)
-        delivery.deliver(record, self.folder)
-        return record.exit_code
+        with doubted([record]):
+            delivery.deliver(record, self.folder)
+            return record.exit_code
 
 
 def begin(

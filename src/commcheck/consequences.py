@@ -1,15 +1,18 @@
 """What one cause found on a host brings with it there: folded under it, and not counted again.
 
-Pure, for checks that look. What loads show is folded by ``loads``, which also knows who took part.
+Pure. Checks that look are folded host by host; what a load shows may follow from what was found on
+any host that took part, unless the loss counters stood still meanwhile.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from commcheck.check import AnyCheck, Explained
-from commcheck.model import Finding, Kind, Status, Verdict
+from commcheck.jobs.job import Search
+from commcheck.model import Finding, Kind, Result, Status, Verdict
 
 _WRONG = (Status.FAIL, Status.WARN)
 
@@ -80,3 +83,54 @@ def _cause(
             if edge.join != "same-rail" or other.subject == finding.subject:
                 return other
     return None
+
+
+# --- what loads show ----------------------------------------------------------------------------
+
+
+def explained(
+    check: AnyCheck,
+    verdict: Verdict,
+    hosts: Sequence[str],
+    search: Search,
+    known: Sequence[Result],
+) -> Verdict:
+    """A fail that follows from a cause found below, as a consequence of that; else as it is.
+
+    A cause that works by losing packets explains nothing where the loss counters of the hosts
+    were read before and after, and stood.
+    """
+    mine = verdict.cause.slug if verdict.cause else ""
+    edges = {edge.cause: edge for edge in check.explained_by if edge.covers(mine)}
+    for result in known:
+        for finding in result.findings:
+            edge = edges.get(slug_of(finding))
+            if edge is None or not _joins(edge, result.host, hosts, search):
+                continue
+            if edge.by_loss and _stood(search, result.host):
+                text = (
+                    f"{verdict.reason}; not a consequence of {named(finding)}: the loss counters "
+                    f"of {result.host} stood still meanwhile"
+                )
+                return replace(verdict, reason=text)
+            return consequence(verdict, finding, _told_growth(search, result.host))
+    return verdict
+
+
+def _joins(edge: Explained, host: str, hosts: Sequence[str], search: Search) -> bool:
+    return host in (search.hosts if edge.join == "any-in-job" else hosts)
+
+
+def _stood(search: Search, host: str) -> bool:
+    return host in search.growth and not search.growth[host].added
+
+
+def _told_growth(search: Search, host: str) -> str:
+    """What the loss counters of all its rails grew by, the two that grew most."""
+    if host not in search.growth:
+        return ""
+    sums: Counter[str] = Counter()
+    for name, added in search.growth[host].added.items():
+        sums[name.rpartition("/")[2]] += added
+    told = ", ".join(f"{name} +{added:,}" for name, added in sums.most_common(2))
+    return f"; meanwhile {told} on {host}" if told else ""

@@ -21,11 +21,12 @@ class Outlet:
         self.failure: OSError | ValueError | None = None
         self.encoding: str = getattr(stream, "encoding", None) or "utf-8"
 
-    def write(self, text: str) -> int:
-        """Write what can be written."""
+    def write(self, text: str | bytes) -> int:
+        """Write what can be written. Bytes are UTF-8: click writes completions so."""
         if self._stream is not None and self.failure is None:
+            told = text if isinstance(text, str) else text.decode("utf-8", "replace")
             try:
-                self._stream.write(text.encode(self.encoding, "replace").decode(self.encoding))
+                self._stream.write(told.encode(self.encoding, "replace").decode(self.encoding))
             except (OSError, ValueError) as error:
                 self.failure = error
         return len(text)

@@ -7,7 +7,6 @@ twice, because its worker was killed, was only looked at twice.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections import deque
@@ -177,7 +176,7 @@ def _found_here(folders: tuple[Path, ...], cwd: Path) -> tuple[FoundCheck, ...]:
 
 
 def _digests(found: Sequence[FoundCheck]) -> dict[str, str]:
-    return {one.id: hashlib.sha256(one.path.read_bytes()).hexdigest() for one in found}
+    return {one.id: one.digest for one in found}
 
 
 # --- in the parent ------------------------------------------------------------------------------

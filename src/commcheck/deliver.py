@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from commcheck.console import say, warn
 from commcheck.diagnose import diagnose
 from commcheck.errors import RunFolderError
+from commcheck.files import read_whole
 from commcheck.lazy import dataclass
 from commcheck.model import Status
 from commcheck.report import events, text
@@ -20,7 +21,7 @@ from commcheck.report.changes import Changes, Json
 from commcheck.report.diff import diff
 from commcheck.report.document import SCHEMA, document, summary_in
 from commcheck.report.drain import commands
-from commcheck.report.find import RESULTS, run_ids
+from commcheck.report.find import RESULTS, RESULTS_MOST, run_ids
 from commcheck.report.folder import RunFolder
 from commcheck.report.junit import RUNBOOK, By
 from commcheck.report.progress import Progress, progress_on
@@ -140,9 +141,10 @@ def load_document(name: str, out: Path) -> Json:
     if not Path(name).is_file():
         return document(RunFolder.open(name, out).record())
     try:
-        found: Json = dict(json.loads(Path(name).read_bytes()))
+        found: Json = dict(json.loads(read_whole(name, RESULTS_MOST)))
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise RunFolderError(f"{name}: cannot be read: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise RunFolderError(f"{name}: cannot be read: {why}") from error
     if found.get("schema") != SCHEMA:
         raise RunFolderError(f"{name}: error: wanted a {SCHEMA} document [schema]")
     return found

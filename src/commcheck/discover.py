@@ -18,10 +18,12 @@ from types import ModuleType
 
 from commcheck.check import AnyCheck, Check, Nothing, limits_of, readings_of
 from commcheck.errors import CheckError, Unjudgeable
+from commcheck.files import read_whole
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Layer, Machine, Rail, Verdict, Words
 from commcheck.trust import distrusted
 
+_BYTES_MOST = 16 << 20
 _ID = regex(r"(physical|library|runtime|application)\.[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -43,6 +45,14 @@ class FoundCheck:
     def id(self) -> str:
         """The check's id."""
         return self.check.id
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file, in hex; "" where it cannot be read: then it is broken, too."""
+        try:
+            return hashlib.sha256(read_whole(self.path, _BYTES_MOST)).hexdigest()
+        except OSError:
+            return ""
 
 
 def bundled_folder(name: str) -> Path:
@@ -149,6 +159,7 @@ def _import(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise CheckBroken(f"{path}: cannot be loaded")
+    read_whole(path, _BYTES_MOST)  # a pipe would keep us waiting for its writer
     module = importlib.util.module_from_spec(spec)
     # dataclasses look their module up in sys.modules while the class body is executed.
     sys.modules[name] = module

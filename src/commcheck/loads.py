@@ -7,13 +7,12 @@ play says ``suspects: include``; what it then shows is a consequence of the caus
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commcheck.check import AnyCheck, Explained, job_of, keys_of
-from commcheck.consequences import consequence, named, slug_of
+from commcheck.check import AnyCheck, job_of, keys_of
+from commcheck.consequences import explained
 from commcheck.errors import Unjudgeable
 from commcheck.fields import Count
 from commcheck.jobs.job import Job, Search
@@ -330,54 +329,6 @@ def _told(
 
 def _is_advisory(load: Load) -> bool:
     return load.asked.entry is not None and load.asked.entry.severity is Severity.ADVISORY
-
-
-def explained(
-    check: AnyCheck,
-    verdict: Verdict,
-    hosts: Sequence[str],
-    search: Search,
-    known: Sequence[Result],
-) -> Verdict:
-    """A fail that follows from a cause found below, as a consequence of that; else as it is.
-
-    A cause that works by losing packets explains nothing where the loss counters of the hosts
-    were read before and after, and stood.
-    """
-    mine = verdict.cause.slug if verdict.cause else ""
-    edges = {edge.cause: edge for edge in check.explained_by if edge.covers(mine)}
-    for result in known:
-        for finding in result.findings:
-            edge = edges.get(slug_of(finding))
-            if edge is None or not _joins(edge, result.host, hosts, search):
-                continue
-            if edge.by_loss and _stood(search, result.host):
-                text = (
-                    f"{verdict.reason}; not a consequence of {named(finding)}: the loss counters "
-                    f"of {result.host} stood still meanwhile"
-                )
-                return replace(verdict, reason=text)
-            return consequence(verdict, finding, _told_growth(search, result.host))
-    return verdict
-
-
-def _joins(edge: Explained, host: str, hosts: Sequence[str], search: Search) -> bool:
-    return host in (search.hosts if edge.join == "any-in-job" else hosts)
-
-
-def _stood(search: Search, host: str) -> bool:
-    return host in search.growth and not search.growth[host].added
-
-
-def _told_growth(search: Search, host: str) -> str:
-    """What the loss counters of all its rails grew by, the two that grew most."""
-    if host not in search.growth:
-        return ""
-    sums: Counter[str] = Counter()
-    for name, added in search.growth[host].added.items():
-        sums[name.rpartition("/")[2]] += added
-    told = ", ".join(f"{name} +{added:,}" for name, added in sums.most_common(2))
-    return f"; meanwhile {told} on {host}" if told else ""
 
 
 # --- what stands above --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from commcheck import formats
 from commcheck.check import Reader, keys_of, limits_of, readings_of
@@ -19,12 +19,15 @@ from commcheck.command import Output
 from commcheck.console import say
 from commcheck.discover import FoundCheck, bundled_folder, discover
 from commcheck.errors import Unjudgeable, UsageError
+from commcheck.files import read_rest, read_whole
 from commcheck.inventory.endpoint import endpoint
 from commcheck.inventory.load import load
 from commcheck.inventory.patterns import select
 from commcheck.model import Cause, Host
 from commcheck.playbook import load as load_playbook
 from commcheck.report.cleaning import decode
+
+_BYTES_MOST: Final = 256 << 20
 
 
 def list_things(
@@ -166,7 +169,9 @@ def read(*, tool: str, files: tuple[str, ...], check_folders: tuple[Path, ...]) 
 
 def _bytes_of(name: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if name == "-":
+            return read_rest(sys.stdin.buffer, _BYTES_MOST)
+        return read_whole(name, _BYTES_MOST)
     except OSError as error:
         raise UsageError(f"{name}: error: cannot be read: {error.strerror}") from error
 

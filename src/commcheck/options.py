@@ -16,6 +16,24 @@ def a_path(**more: Any) -> click.Path:
     return click.Path(path_type=Path, **more)
 
 
+_Named = Path | tuple[Path, ...] | None
+
+
+def _readable(ctx: click.Context, param: click.Parameter, given: _Named) -> _Named:
+    """What the SSH library will read later, on behalf of every host, can be read at all."""
+    from commcheck.files import opened
+
+    paths = given if isinstance(given, tuple) else (given,) if given else ()
+    for path in () if ctx.resilient_parsing else paths:
+        try:
+            opened(path).close()
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and param.name == "known_hosts":
+                continue  # accept-new makes it
+            raise click.BadParameter(f"{path}: cannot be read: {error.strerror}") from None
+    return given
+
+
 def _configured(ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
     """Lay the settings of the configuration files under the command's options."""
     if ctx.resilient_parsing:
@@ -364,7 +382,14 @@ REACH: Final = (
         help="Who visits the hosts instead of this machine: dask://SCHEDULER:8786, dask+tls://..., "
         "or MODULE:FACTORY of a concurrent.futures.Executor.",
     ),
-    click.option("--key-file", type=a_path(), multiple=True, metavar="FILE", help="Private key."),
+    click.option(
+        "--key-file",
+        type=a_path(),
+        multiple=True,
+        callback=_readable,
+        metavar="FILE",
+        help="Private key.",
+    ),
     click.option("--agent", is_flag=True, help="Offer the keys of the SSH agent."),
     click.option(
         "-b", "--become", is_flag=True, help="Run as root on the hosts where sudo -n may."
@@ -374,8 +399,14 @@ REACH: Final = (
         type=click.Choice(["strict", "accept-new", "pinned", "insecure"]),
         help="How host keys are proven.  [default: strict]",
     ),
-    click.option("--known-hosts", type=a_path(), multiple=True, metavar="FILE"),
-    click.option("--ssh-config", type=a_path(), metavar="FILE", help="Instead of ~/.ssh/config."),
+    click.option("--known-hosts", type=a_path(), multiple=True, callback=_readable, metavar="FILE"),
+    click.option(
+        "--ssh-config",
+        type=a_path(),
+        callback=_readable,
+        metavar="FILE",
+        help="Instead of ~/.ssh/config.",
+    ),
 )
 """How real hosts are reached."""
 

@@ -121,14 +121,14 @@ class _Reader:
         if keys is None:
             return None
         above = self._above(keys, _Above())
-        texts = {name: self._text(keys, name) for name in ("name", "description")}
+        name = self._text(keys, "name")
+        self._text(keys, "description")  # for who reads the file
         allow = frozenset(self._allow(keys["allow"])) if "allow" in keys else frozenset()
         nodes = self.fields.items(keys["plays"], "plays", "plays") if "plays" in keys else ()
         plays = [play for node in nodes if (play := self._play(node, above, allow)) is not None]
         self._climbs(plays)
         return Playbook(
-            name=texts["name"] or "",
-            description=texts["description"] or "",
+            name=name or "",
             plays=tuple(plays),
             forks=self.fields.whole(keys["forks"], "forks", 1) if "forks" in keys else None,
             allow=allow,

@@ -82,7 +82,6 @@ class Playbook:
 
     name: str
     plays: tuple[Play, ...]
-    description: str = ""
     forks: int | None = None
     allow: frozenset[str] = frozenset()  # "load", "write"
     waivers: tuple[Waiver, ...] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -220,7 +219,7 @@ def plan_of(prepared: Prepared) -> Plan:
                 title=one.check.title,
                 source="bundled" if one.bundled else str(one.path),
                 overrides=str(one.overrides or ""),
-                digest=_digest(one.path),
+                digest=one.digest[:12],
                 explained_by=tuple(edge.cause for edge in one.check.explained_by),
                 contradicts=one.check.contradicts,
             )
@@ -243,7 +242,3 @@ def _groups(hosts: Iterable[Host]) -> Mapping[str, tuple[str, ...]]:
         for _, switch in LEAF.on(host, "").value or ():
             found.setdefault(f"leaf {switch}", {})[host.name] = None
     return {name: tuple(names) for name, names in found.items()}
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

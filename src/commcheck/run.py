@@ -9,7 +9,7 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from commcheck import loads, peers, subjects, together
+from commcheck import loads, peers, stillness, subjects, together
 from commcheck.check import FLEET
 from commcheck.collect.base import SUBJECTS, Frame, Request, Visitor
 from commcheck.collect.fleet import visit_all
@@ -150,7 +150,7 @@ class Climber:
             self.begun = True
             for text in (*self.early, *self.prepared.warnings):
                 self.note(text)
-            with stop.on_signals(deadline_s):
+            with stop.on_signals(deadline_s), stillness.watched(self.note):
                 if crew is not None:
                     here = self._sent_out(crew, forks, stop.event)
                     visit(here, started=self._started, done=self._done, stop=stop.event)
@@ -256,7 +256,7 @@ class Climber:
         office = Office(
             visitor_for=visitor_for,
             keep=self.folder.frame,
-            stored=stored.frames_of if stored is not None else None,
+            stored=stored.readable if stored is not None else None,
             site_of=loads.site_of,
             address_of=lambda host: endpoint(host).address,
             note=self.note,

@@ -16,12 +16,15 @@ from typing import Any, Final
 import click
 
 from commcheck.errors import UsageError
+from commcheck.files import read_whole
 from commcheck.lazy import dataclass
 from commcheck.trust import distrusted
 
 NAME: Final = "commcheck.toml"
 HOOKS: Final = "hooks"
 """The table of the chat robots and webhooks that ``--notify`` names."""
+
+_BYTES_MOST: Final = 1 << 20
 
 NOT_IN_A_FILE: Final = frozenset(
     {"help", "config", "dry-run", "resume", "again", "shard", "hosts", "fault", "version"}
@@ -152,11 +155,11 @@ def _read(path: Path, cwd: Path) -> Iterator[Setting]:
 
     shown = str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path, _BYTES_MOST).decode()
         table = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"{path}: error: cannot be read: {error.strerror} [config]") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         at = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         place = f"{shown}:{at[1]}:{at[2]}" if at else shown
         what = str(error).partition(" (at line")[0]

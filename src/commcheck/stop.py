@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 
+from commcheck.errors import NotKept
 from commcheck.lazy import dataclass
 
 EXIT_CODES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 """128 + signal number; a terminal that dies (SIGHUP) is treated like SIGTERM."""
+
+
+@contextmanager
+def leaving_in_order() -> Iterator[None]:
+    """Within: a signal that ends the program lets it clear up, as Ctrl-C does."""
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        for each in _TOLD:
+            signal.signal(each, signal.SIG_IGN)
+        sys.exit(EXIT_CODES[signal.Signals(number)])
+
+    before = {number: signal.signal(number, leave) for number in _TOLD}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_TOLD: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True, repr=False)
@@ -53,8 +76,14 @@ class Stop:
         self.event.set()
 
     def _announce(self, name: str) -> None:
-        self.say(f"{name}: ending every session and writing the reports; once more quits at once")
+        with contextlib.suppress(NotKept):  # the run ends by that, too
+            self.say(
+                f"{name}: ending every session and writing the reports; once more quits at once"
+            )
 
     def _on_deadline(self, deadline_s: float) -> None:
-        self.say(f"the run's own deadline of {deadline_s:g} s is over: what is left is not judged")
         self.event.set()
+        with contextlib.suppress(NotKept):
+            self.say(
+                f"the run's own deadline of {deadline_s:g} s is over: what is left is not judged"
+            )

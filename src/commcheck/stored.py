@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Final
@@ -53,6 +54,11 @@ class Stored:
         """Answers for the hosts of ``ended``."""
         return ReplayVisitor(self.frames_of, self.ended.get)
 
+    def readable(self, host: str) -> Iterator[Frame]:
+        """The stored frames of a host, up to a line that somebody damaged."""
+        with contextlib.suppress(RunFolderError):
+            yield from self.frames_of(host)
+
     def answers(self, host: str, boot_id: str) -> dict[str, Frame]:
         """What a host answered before its session was cut off, by key, since the same boot.
 
@@ -62,7 +68,7 @@ class Stored:
         if not self.goes_on or not boot_id:
             return found
         same_boot = False
-        for frame in self.frames_of(host):
+        for frame in self.readable(host):
             if frame.key == SUBJECTS:
                 same_boot = f"boot_id {boot_id}" in decode(frame.stdout).split("\n")
                 if not same_boot:

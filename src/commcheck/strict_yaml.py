@@ -14,6 +14,7 @@ from typing import Any, Final
 import yaml
 
 from commcheck.errors import Position
+from commcheck.files import opened
 from commcheck.inventory.declared import Notes, Refused, quoted
 from commcheck.lazy import dataclass, regex
 
@@ -70,7 +71,7 @@ def read_file(path: Path) -> str:
     """The text of a file of at most 1 MiB. Raises ``Refused``."""
     start = Position(str(path), 1)
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise Refused(start, f"cannot be read: {error.strerror}", "file") from error

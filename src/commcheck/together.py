@@ -41,6 +41,19 @@ def judged(
     return tuple(done)
 
 
+def sharing(shares: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Hosts that share something, directly or over others, in their order; ``shares``: by host."""
+    group: dict[str, list[str]] = {}
+    for host, things in shares.items():
+        mine = [host]
+        others = {id(group[thing]): group[thing] for thing in things if thing in group}
+        for other in others.values():
+            mine = [*other, *mine]
+        for thing in {*things, *(each for member in mine for each in shares[member])}:
+            group[thing] = mine
+    return list({id(hosts): hosts for hosts in group.values()}.values())
+
+
 def _placed(
     check: AnyCheck,
     whole: Whole,

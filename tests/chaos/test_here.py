@@ -29,7 +29,7 @@ TWENTY = names(20)
 
 def test_a_full_disk_leaves_whole_lines(small_disk: Callable[[int], Path]) -> None:
     folder = RunFolder.create(small_disk(16), "20261129T150405Z-7f3a")
-    with pytest.raises(NotKept, match="No space left on device; what is there is whole: make room"):
+    with pytest.raises(NotKept, match="No space left on device; what is there is whole: mend that"):
         for _ in range(100):
             folder.frame("gpu-01", frame(b"x" * 900))
     kept = list(folder.frames("gpu-01"))
@@ -55,6 +55,32 @@ def test_a_full_disk_ends_the_run_in_order_and_room_lets_it_go_on(
     again = climb([*words_for(cheap), "--resume", "last"], base)
     assert again.code == 0, again.err
     assert_nothing_lost(again, TWENTY, len(CHECKS) + 1)
+
+
+@pytest.mark.slow
+def test_a_disk_that_may_only_be_read_is_told_in_one_line(
+    cheap: CheapFleet, small_disk: Callable[[int], Path]
+) -> None:
+    """As the kernel does by itself where a disk is broken."""
+    disk = small_disk(4096)
+    base = disk / "reports"
+    assert climb(words_for(cheap), base).code == 0
+    events = base / "latest" / "events.ndjson"
+    events.write_text("".join(events.read_text().splitlines(keepends=True)[:-9]))
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    for words in (
+        words_for(cheap),
+        [*words_for(cheap), "--resume", "last"],
+        [*words_for(cheap), "--again", "last"],
+        ["report", "last"],
+        ["judge", "last", "-q"],
+    ):
+        ended = climb(words, base)
+        assert ended.code == 2, words
+        assert "Read-only file system" in ended.err
+        assert len(ended.err.splitlines()) == 1
+    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    assert climb([*words_for(cheap), "--resume", "last"], base).code == 0
 
 
 # --- descriptors, threads -----------------------------------------------------------------------

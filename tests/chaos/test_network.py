@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -131,6 +132,53 @@ def test_an_sshd_that_restarts_costs_one_run_and_the_next_one_passes(
     again = climb([*words_for(fleet), "--again", "last"], base)
     assert again.code == 0, again.err
     assert_nothing_runs(ended.run.name)
+
+
+def jumped(fleet: SshdFleet, jump: SshdFleet) -> list[object]:
+    """The climb, with a jump host in front of every host."""
+    server = jump.servers[0]
+    shutil.copy(fleet.folder / "authorized_keys", jump.folder)  # it takes the hosts' key
+    with fleet.known_hosts.open("a") as known:
+        known.write(jump.known_hosts.read_text())
+    way = {"ansible_ssh_common_args": f"-o ProxyJump=root@{server.address}:{server.port}"}
+    fleet.write_inventory(dict.fromkeys(fleet.names, way))
+    return words_for(fleet)
+
+
+def cuts_us_off(server: Server, fleet: SshdFleet) -> None:
+    """Its sessions end, and it takes new ones."""
+    for pid in descendants(server.pid):
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("fault", [dies, freezes, cuts_us_off])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_jump_host_is_lost_at_any_moment(
+    fleet_of: Fleets, tmp_path: Path, fault: Callable[[Server, SshdFleet], None], seed: int
+) -> None:
+    """Everybody behind it is lost with it; where it comes again, the others are reached."""
+    fleet, jump = fleet_of(4), fleet_of(1)
+    words = [*jumped(fleet, jump), "-f", 2]
+    slow(fleet)
+    chance = random.Random(f"{seed} {fault.__name__}")
+    base = tmp_path / "reports"
+    running = begin(words, base)
+    until(lambda: "Accepted publickey" in jump.log)
+    time.sleep(chance.uniform(0, 2.5))
+    fault(jump.servers[0], jump)
+    ended = running.ended(60)
+    assert ended.code == 3
+    assert_nothing_lost(ended, fleet.names, len(ASKED) + 1)
+    assert_never_wrong(ended, healthy(fleet))
+    unreached = ended.results["run"]["not_reached"]
+    assert {*unreached.values()} <= {
+        *("connection-lost", "jump-host-lost", "host-deadline"),
+        *("tcp-refused", "banner-timeout", "tcp-timeout", "handshake-timeout"),
+    }
+    if fault is cuts_us_off:
+        assert not unreached.keys() & {*fleet.names[2:]}
+    jump.kill(jump.servers[0])
+    assert_nothing_runs(ended.run.name, within_s=20)
 
 
 @pytest.mark.skipif(bool(why_not()), reason=why_not())

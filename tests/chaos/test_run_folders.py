@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
+from commcheck.attempts import before
 from commcheck.cli import entry
-from tests.chaos.climbs import Ended, climb
+from commcheck.demo.cheap import CheapFleet, Script
+from commcheck.errors import RunFolderError
+from tests.chaos.climbs import Ended, assert_never_wrong, assert_nothing_lost, climb
+from tests.chaos.conftest import words_for
 from tests.chaos.seeds import SEEDS
 
 CHECKS = ("nic-mtu", "pfc-enabled", "nic-consistency")
@@ -148,7 +152,42 @@ def test_made_up_values_are_rendered_or_refused(
         assert {path.name for path in run.parent.parent.iterdir()} <= {"made-up", "whole"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_that_goes_on_from_made_up_values_judges_what_hosts_say(
+    script: Script, tmp_path: Path, call: Call, seed: int
+) -> None:
+    """Killed at any event, one value of its folder made up, and then resumed or asked again."""
+    chance = random.Random(seed)
+    with CheapFleet(3, script) as fleet:
+        words = words_for(fleet)
+        whole = climb(words, tmp_path / "whole")
+        healthy = {each[:3]: each[3] for each in whole.verdicts()}
+        lines = (whole.run / "events.ndjson").read_bytes().splitlines(keepends=True)
+        for _ in range(12):
+            run = copy_of(whole, tmp_path / "made-up")
+            events = run / "events.ndjson"
+            events.write_bytes(b"".join(lines[: chance.randrange(2, len(lines))]))
+            frames = sorted((run / "frames").iterdir())
+            damage(chance.choice([events, events, run / "inventory.json", *frames]), chance)
+            how = chance.choice(["--resume", "--resume", "--again"])
+            code, _, _ = call(*words, how, run.name, "-o", run.parent)
+            if code == 2:
+                continue
+            ended = Ended(code, "", "", run.parent, 0.0)
+            assert code in (0, 3)
+            assert_nothing_lost(ended, whole.results["run"]["hosts"])
+            assert_never_wrong(ended, healthy)
+        assert {path.name for path in tmp_path.iterdir()} <= {"whole", "whole-tmp", "made-up"}
+
+
 DEEP = "[" * 20_000
+
+
+FRAME = (
+    '{"key": "x", "stdout": "", "stderr": "", "rc": %s, "started_s": 1, "ended_s": 2, '
+    '"truncated": false, "state": "done"}\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +199,7 @@ DEEP = "[" * 20_000
         ("events.ndjson", DEEP + "\n"),
         ("frames/gpu-01.ndjson", DEEP + "\n"),
         ("frames/gpu-01.ndjson", '{"key": 5}\n'),
+        ("frames/gpu-01.ndjson", FRAME % "1e999"),
         ("results.json", DEEP),
         ("results.json", '{"schema": "commcheck.results/1"}'),
     ],
@@ -174,3 +214,52 @@ def test_foreign_files_are_refused_by_name(
     assert (code == 2) is (name == "results.json"), err
     for words in (("report", run.name), ("merge", run.name), ("judge", run.name, "-q")):
         call(*words, *out)
+
+
+def test_a_year_that_no_calendar_of_ours_has_is_refused(
+    whole: Ended, tmp_path: Path, call: Call
+) -> None:
+    run = copy_of(whole, tmp_path / "foreign")
+    events = run / "events.ndjson"
+    first, _, rest = events.read_text().partition("\n")
+    made_up = {**json.loads(first), "started": "0001-01-01T00:00:00+23:59"}
+    events.write_text(f"{json.dumps(made_up)}\n{rest}")
+    code, _, err = call("report", run.name, "-o", run.parent)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "says"),
+    [
+        ("run", {"run_id": 5}, "run.run_id is 5, want str"),
+        ("plan", {"hosts": [["gpu-01"]]}, "run.hosts"),
+        ("host", {"code": None}, "is None, want str"),
+    ],
+)
+def test_what_a_run_goes_on_from_has_the_right_types_before_anybody_is_asked(
+    whole: Ended, tmp_path: Path, where: str, value: dict[str, Any], says: str
+) -> None:
+    run = copy_of(whole, tmp_path / "foreign")
+    events = run / "events.ndjson"
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    made_up = next(each for each in lines if each["event"] == where)
+    made_up.update(value)
+    events.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    for resume, again in ((run.name, ""), ("", run.name)):
+        with pytest.raises(RunFolderError, match="this is no whole run") as caught:
+            before(resume, again, run.parent, hold=False)
+        assert says in str(caught.value)
+
+
+def test_damaged_answers_are_told_as_such_and_make_no_bug(
+    whole: Ended, tmp_path: Path, call: Call
+) -> None:
+    run = copy_of(whole, tmp_path / "foreign")
+    with (run / "frames" / "gpu-01.ndjson").open("a") as file:
+        file.write(FRAME % '"one"')
+    code, _, _ = call("judge", run.name, "-q", "-o", run.parent)
+    assert code == 1  # of the other host
+    told = json.loads((run.parent / "latest" / "results.json").read_bytes())
+    assert told["run"]["not_reached"] == {"gpu-01": "not-recorded"}
+    assert "what the run holds of gpu-01 is damaged" in str(told["verdicts"])

@@ -74,6 +74,37 @@ def test_a_signal_at_any_moment_loses_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_climb_that_stands_still_says_so_and_blames_no_host(
+    fleet: CheapFleet,
+    healthy: dict[tuple[str, str, str], str],
+    tmp_path: Path,
+    workers: int,
+    seed: int,
+) -> None:
+    """A laptop is closed, or Ctrl-Z: time limits pass while nothing can be heard."""
+    chance = random.Random(f"{seed} {workers}")
+    base = tmp_path / "reports"
+    words = [*words_for(fleet), "-f", 4, "--workers", workers]
+    running = begin([*words, "--host-deadline", 5, "--connect-timeout", 2], base)
+    until(lambda: '"event":"host"' in running.events)
+    time.sleep(chance.uniform(0, 0.5))
+    pids = (running.process.pid, *descendants(running.process.pid))
+    for number, wait_s in ((signal.SIGSTOP, 7.0), (signal.SIGCONT, 0.0)):
+        for pid in pids:
+            os.kill(pid, number)
+        time.sleep(wait_s)
+    ended = running.ended(30, codes=(0, 3))
+    assert "commcheck stood still for" in str(ended.results["notes"])
+    assert "commcheck stood still for" in ended.out
+    assert_nothing_lost(ended, names(HOSTS), len(CHECKS) + 1)
+    assert_never_wrong(ended, healthy)
+    again = climb([*words, "--again", "last"], base)
+    assert again.code == 0, again.err
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_climbs_on_one_fleet_do_not_meet(
     fleet: CheapFleet, healthy: dict[tuple[str, str, str], str], tmp_path: Path, seed: int

@@ -84,6 +84,14 @@ def test_any_text_is_read_and_accepts_no_key(text: str) -> None:
     assert standing(known(text), ("gpu-01",), A)[0] is Standing.UNKNOWN
 
 
+def test_a_line_that_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    """Another locale wrote it, or a damaged disk."""
+    file = tmp_path / "known_hosts"
+    file.write_bytes(b"h1 ssh-ed2\xff\xff AAAAC3NzaC1lZDI1NTE5AAAAIB1n\nh1 \xff \xff\n")
+    found = known(file.read_bytes().decode(errors="surrogateescape"))
+    assert standing(found, ("h1",), A)[0] is Standing.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("address", "port", "alias", "names"),
     [

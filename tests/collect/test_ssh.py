@@ -226,6 +226,7 @@ def test_strict_refuses_what_it_does_not_know_before_the_login(sshd_fleet: MakeF
     assert fleet.servers[1].fingerprint() in run.error.reason
     assert AUTH in fleet.servers[0].log
     assert AUTH not in fleet.servers[1].log
+    assert fleet.known_hosts.read_text() == fleet.servers[0].known_hosts_line()  # nothing added
 
 
 @pytest.mark.parametrize("mode", ["strict", "accept-new", "pinned"])
@@ -263,6 +264,10 @@ def test_pinned(sshd_fleet: MakeFleet, tmp_path: Path) -> None:
     host = Host("host-01", {**fleet.variables("host-01"), **pin})
     none = (tmp_path / "none",)
     assert Sweep(known_hosts=none, host_keys="pinned")([host]).codes == {"host-01": ""}
+    another = {"commcheck_host_key": f"SHA256:{'A' * 43}"}
+    wrong = Host("host-01", {**fleet.variables("host-01"), **another})
+    run = Sweep(known_hosts=(fleet.known_hosts,), host_keys="pinned")([wrong])
+    assert run.codes == {"host-01": "host-key-changed"}
     # Without a pin there is nothing to trust, whatever the files know.
     run = Sweep(known_hosts=(fleet.known_hosts,), host_keys="pinned")(fleet.hosts())
     assert run.codes == {"host-01": "host-key-unknown"}
@@ -414,6 +419,8 @@ def test_refused_unknown_and_not_let_in(sshd_fleet: MakeFleet, tmp_path: Path) -
         check=True,
     )
 
+    os.mkfifo(tmp_path / "pipe")
+
     def with_key(name: str, key: Path | None) -> Host:
         variables = {**fleet.variables("host-01"), "ansible_ssh_private_key_file": str(key or "")}
         return Host(name, variables)
@@ -425,6 +432,7 @@ def test_refused_unknown_and_not_let_in(sshd_fleet: MakeFleet, tmp_path: Path) -
         with_key("locked", tmp_path / "locked"),
         with_key("garbage", fleet.folder / "other_key"),
         with_key("missing", tmp_path / "missing"),
+        with_key("pipe", tmp_path / "pipe"),
         with_key("nothing", None),
         fleet.hosts()[1],
     ]
@@ -436,6 +444,7 @@ def test_refused_unknown_and_not_let_in(sshd_fleet: MakeFleet, tmp_path: Path) -
         "locked": "key-unreadable",
         "garbage": "key-unreadable",
         "missing": "key-unreadable",
+        "pipe": "key-unreadable",
         "nothing": "auth-refused",
         "host-02": "",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 from pathlib import Path
 
@@ -197,3 +198,8 @@ def test_proxy_command_gets_final_values_and_safe_names_only(tmp_path: Path) -> 
     assert target(tmp_path, text, variables).proxy_command == "nc 10.0.0.1 7 ops %"
     with pytest.raises(Unreachable, match="ProxyCommand"):
         target(tmp_path, text, variables, name="a;reboot")
+
+
+def test_a_pipe_sets_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config")
+    assert SshConfig(tmp_path / "config").lookup("gpu-01") == Options()

@@ -109,7 +109,7 @@ def test_the_fleet_lies_where_tmpdir_says(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_inventory_declares_stands_in_it(tmp_path: Path) -> None:
+def test_what_the_inventory_declares_stands_in_it() -> None:
     state: HostState = replace(HOST, declared=(("commcheck_mtu", 9000),), reach="down")
     with fleet.Fleet([state]) as made:
         text = (made.folder / fleet.INVENTORY).read_text()

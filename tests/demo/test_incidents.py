@@ -37,6 +37,7 @@ class Incident:
     """
 
     faults: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    variables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of the hosts' jobs
     hosts: int = 4
     others: tuple[str, ...] = ()  # personas of some more hosts
     leaf: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -153,6 +154,22 @@ INCIDENTS = {
         folded={"library.log": ALL},
         ladder="pass breaks-here not-climbed not-climbed",
     ),
+    "one host of a job is set otherwise": Incident(
+        variables={"NCCL_ALGO=Tree": (2,)},
+        says="Library layer is where it breaks: Ranks of one job have different settings, 1 of 4",
+        causes={"env-ranks-differ": (2,), "env-tuning-forced": (2,), "nccl-choice-forced": (2,)},
+        shares=("host",),
+        fix="Set it once for all",
+        ladder="pass breaks-here pass pass",
+    ),
+    "one host of a job marks its packets otherwise": Incident(
+        variables={"NCCL_IB_TC=0": (3,)},
+        says="Library layer is where it breaks: The traffic class is not lossless, 1 of 4 hosts",
+        causes={"env-traffic-class": (3,)},
+        shares=("host",),
+        fix="NCCL_IB_TC is the DSCP times 4",
+        ladder="pass breaks-here pass-so-far pass-so-far",
+    ),
     "a lower layer hides the higher one": Incident(
         faults={"packets-lost": (2,), "env-socket-forced": (2, 4)},
         says="Physical layer is where it breaks: RoCE packets are lost or reordered, 1 of 4 hosts",
@@ -253,6 +270,13 @@ def states(incident: Incident) -> list[HostState]:
     for name, numbers in incident.faults.items():
         for number in numbers:
             found[number - 1] = known[name].change(found[number - 1])
+    for variable, numbers in incident.variables.items():
+        name, _, value = variable.partition("=")
+        for number in numbers:
+            host = found[number - 1]
+            assert host.job is not None
+            job = replace(host.job, variables=(*host.job.variables, (name, value)))
+            found[number - 1] = replace(host, job=job)
     for switch, numbers in incident.leaf.items():
         for number in numbers:
             host = found[number - 1]

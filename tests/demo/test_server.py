@@ -55,6 +55,8 @@ def test_a_command_gets_nothing_of_our_environment(
 
 
 def test_only_the_key_of_this_run_may_log_in(server: HostServer) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", server.port))
     transport = paramiko.Transport(socket.create_connection((ADDRESS, server.port)))
     transport.start_client(timeout=10)
     assert transport.get_remote_server_key() == OTHER

@@ -17,7 +17,7 @@ from commcheck.demo.job import trained
 from commcheck.demo.state import HostState, healthy
 from commcheck.demo.training import printed
 from commcheck.jobs.job import Answered, Ran
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.step.job import fleet_job, step_job
 from commcheck.jobs.step.limits import FleetLimits, StepLimits
 from commcheck.model import Status

@@ -63,6 +63,16 @@ def test_a_healthy_fleet_passes_in_the_inventorys_order(
     assert fleet.count("channel 1: new") == 0
 
 
+@pytest.mark.slow
+def test_keys_that_are_not_checked_are_told(commcheck: Commcheck, fleet_of: Fleets) -> None:
+    fleet = fleet_of(1)
+    ran = commcheck("run", "-i", fleet.inventory, "--host-keys", "insecure", "-t", "*.reachable")
+    assert ran.code == 0, ran.err
+    for name in ("report.html", "results.json"):
+        assert "was not checked" in (ran.folder / name).read_text(), name
+    assert "was not checked" in ran.out
+
+
 def test_each_fault_is_found_on_its_host_and_rail_and_nowhere_else(
     commcheck: Commcheck, fleet_of: Fleets
 ) -> None:

@@ -50,6 +50,8 @@ def test_a_command_is_run_directly(tmp_path: Path) -> None:
     assert last.groups == ("top", "gpu")
     assert str(last.origin) == f"exec:{script} --list:1"
     assert inventory.digest == load([f"exec:{script} --list"], cwd=tmp_path).digest
+    load([f"exec:{script} ; touch made $(touch made)"], cwd=tmp_path)
+    assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.parametrize(

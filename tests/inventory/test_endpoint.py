@@ -157,8 +157,15 @@ def test_templates_and_vaults_matter_only_where_the_host_is_visited(tmp_path: Pa
         "    vaulted: {ansible_password: !vault x}\n"
         "    filtered:\n"
         "      ansible_user: \"{{ lookup('env', 'USER') }}\"\n"
+        "    computed:\n"
+        '      ansible_host: "{{ 7 * 7 }}"\n'
+        "    called:\n"
+        "      ansible_host: \"{{ ''.__class__ }}\"\n"
     )
-    good, vaulted, filtered = load(["hosts.yml"], cwd=tmp_path).hosts
+    good, vaulted, filtered, *others = load(["hosts.yml"], cwd=tmp_path).hosts
+    for each in others:
+        with pytest.raises(InventoryError, match=r"ansible_host: it is the temp"):
+            endpoint(each)
     assert endpoint(good) == Endpoint(address="good.example.com", port=2222)
     with pytest.raises(InventoryError, match=r"hosts\.yml:9: error: ansible_password: it is vault"):
         endpoint(vaulted)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from commcheck.jobs.locate import ALL_RAILS, Outcome, Run
+from commcheck.jobs.outcomes import ALL_RAILS, Outcome, Run
 
 
 def names(count: int) -> tuple[str, ...]:

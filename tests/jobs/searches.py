@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from commcheck.check import AnyCheck, failed, job_of, passed
 from commcheck.counters import Growth
 from commcheck.jobs.job import Job, Ran, Search
-from commcheck.jobs.locate import Culprit, Located, Open, Outcome, Run, locate
+from commcheck.jobs.locate import Culprit, Located, Open, locate
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.model import Cause, Verdict
 
 HOSTS = ("gpu-01", "gpu-02", "gpu-03", "gpu-04")

@@ -14,7 +14,7 @@ from commcheck.jobs import ready, scripts
 from commcheck.jobs.collective import Limits, NodeLimits, collective_job
 from commcheck.jobs.job import Answered, Job, Member
 from commcheck.jobs.launchers import Program, alone, command
-from commcheck.jobs.locate import ALL_RAILS, Run
+from commcheck.jobs.outcomes import ALL_RAILS, Run
 from commcheck.jobs.writes import Limits as WriteLimits
 from commcheck.jobs.writes import write_job
 from commcheck.loads import site_of

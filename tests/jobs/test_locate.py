@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commcheck.jobs import places
-from commcheck.jobs.locate import Culprit, Located, Outcome, Run, locate
+from commcheck.jobs.locate import Culprit, Located, locate
 from commcheck.jobs.matrix import matrix
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.pairing import Plan, PlanName, carry_out, next_round, preview
 from commcheck.model import Status
 from tests.jobs.fabrics import Simulated, leaves, names

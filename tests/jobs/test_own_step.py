@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.jobs.job import Answered, Ran
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
+from commcheck.jobs.step import wrapper
 from commcheck.jobs.step.job import step_job
 from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.own import Wanted, analyse_own
@@ -118,6 +122,60 @@ def test_what_goes_wrong_in_the_hook_stops_no_training(training: Path, tmp_path:
     with pytest.raises(CommcheckError, match="left no trace: AttributeError"):
         step(sys.executable, str(training), "6")
     assert (tmp_path / "trained").exists()
+
+
+@pytest.mark.parametrize("torch", ["new", "too old"])
+def test_a_training_goes_on_where_the_folder_of_traces_is_gone(
+    training: Path, tmp_path: Path, torch: str
+) -> None:
+    """Who waited for the traces was killed, and the folder is removed; or it is full."""
+    if torch == "too old":
+        (tmp_path / "torch/optim/optimizer.py").write_text("hooks = []\n")
+    gone = tmp_path / "gone"
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(Path(wrapper.__file__).read_text())
+    env = {**os.environ, "PYTHONPATH": f"{hook}{os.pathsep}{tmp_path}"}
+    env |= {"COMMCHECK_STEP_FOLDER": str(gone)}
+    env |= {"COMMCHECK_STEP_SKIP": "3", "COMMCHECK_STEP_STEPS": "2"}
+    ran = subprocess.run(
+        [sys.executable, training, "6"], env=env, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (tmp_path / "trained").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_told_to_end_it_ends_the_command_and_leaves_no_folder(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    commcheck = Path(sys.executable).with_name("commcheck")
+    child = subprocess.Popen(
+        [commcheck, "step", "--", "sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 60"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    ends = time.monotonic() + 20
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+    pid = int((tmp_path / "pid").read_text())
+    child.send_signal(number)
+    code = child.wait(20)
+    ends = time.monotonic() + 5
+    while list((tmp_path / "tmp").iterdir()):
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+    if number == signal.SIGKILL:
+        os.kill(pid, signal.SIGKILL)  # it is the user's own, and nobody was left to end it
+    _, said = child.communicate()
+    if number != signal.SIGKILL:
+        assert (code, said) == (143, "")
+        assert not Path(f"/proc/{pid}").exists()
 
 
 def on_host(*command: str) -> Ran:

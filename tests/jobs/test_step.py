@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +19,17 @@ from hypothesis import strategies as st
 
 from commcheck.errors import ParseError, Unjudgeable
 from commcheck.jobs.job import Answered, Member, Ran
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.step.job import fleet_job, step_job
 from commcheck.jobs.step.limits import FleetLimits, StepLimits
 from commcheck.jobs.step.reading import facts_of, parse, without_traces
 from commcheck.model import Kind, Status
 from commcheck.trace.causes import NOT_OVERLAPPED, STRAGGLER
+from tests.chaos.conftest import small_disk
 from tests.jobs.steps import RAN, member, output, printed
 from tests.trace.expected import made
+
+__all__ = ["small_disk"]
 
 JOB = step_job()
 RUN = Run(("gpu-01",))
@@ -175,9 +178,11 @@ def test_the_host_that_lacks_something_is_named_and_not_those_that_waited(tmp_pa
 # --- the script on its own ----------------------------------------------------------------------
 
 
-def script(folder: Path, torchrun: str, **options: object) -> subprocess.Popen[str]:
+def script(
+    folder: Path, torchrun: str, disk: Path | None = None, **options: object
+) -> subprocess.Popen[str]:
     """The script, started as on a host, with a torchrun of the test's. It may put no folder
-    elsewhere than into ``folder / "tmp"``."""
+    elsewhere than into ``disk``, or ``folder / "tmp"``."""
     package = folder / "torch" / "distributed"
     package.mkdir(parents=True)
     for place in (package.parent, package):
@@ -186,7 +191,7 @@ def script(folder: Path, torchrun: str, **options: object) -> subprocess.Popen[s
     (folder / "tmp").mkdir()
     argv = list(words(member()))
     given = {**json.loads(argv[-1]), **options}
-    env = {**os.environ, "PYTHONPATH": str(folder), "TMPDIR": str(folder / "tmp")}
+    env = {**os.environ, "PYTHONPATH": str(folder), "TMPDIR": str(disk or folder / "tmp")}
     return subprocess.Popen(
         [sys.executable, "-S", *argv[1:-1], json.dumps(given)],
         stdout=subprocess.PIPE,
@@ -250,20 +255,78 @@ def test_it_ends_what_takes_too_long(tmp_path: Path) -> None:
     assert "did not end within 0.5 s" in verdict.reason
 
 
-def test_told_to_end_it_leaves_no_folder_and_no_rank(tmp_path: Path) -> None:
-    child = script(tmp_path, SLEEPS)
-    end = time.monotonic() + 20
-    while not list((tmp_path / "tmp").glob("*/*.on")):
+def sleeping(folder: Path) -> subprocess.Popen[str]:
+    """The script, once its ranks run."""
+    child = script(folder, SLEEPS)
+    until(lambda: list((folder / "tmp").glob("*/*.on")))
+    return child
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
-    child.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_told_to_end_it_leaves_no_folder_and_no_rank(tmp_path: Path, times: int) -> None:
+    """timeout(1) passes on what it is sent, so that a sweep tells it more than once."""
+    child = sleeping(tmp_path)
+    for _ in range(times):
+        child.send_signal(signal.SIGTERM)
+        time.sleep(0.01)
     assert child.wait(10) == 128 + signal.SIGTERM
     child.communicate()
     assert left(tmp_path) == []
     assert not _with_argument(str(tmp_path))
 
 
-def _with_argument(text: str) -> list[str]:
+def test_killed_outright_it_leaves_no_folder(tmp_path: Path) -> None:
+    """What it started is swept by its mark; the folder has none."""
+    child = sleeping(tmp_path)
+    child.kill()
+    child.communicate()
+    until(lambda: not left(tmp_path), 5)
+    for pid in _with_argument(str(tmp_path)):
+        os.kill(pid, signal.SIGKILL)
+
+
+FILLS = """
+import pathlib, sys
+with open(sys.argv[-2] + ".fill", "wb", buffering=0) as file:
+    for _ in range(1000):
+        file.write(bytes(4096))
+"""
+
+
+def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
+    tmp_path: Path, small_disk: Callable[[int], Path]
+) -> None:
+    disk = small_disk(256)
+    child = script(tmp_path, FILLS, disk)
+    said, _ = child.communicate(timeout=30)
+    assert list(disk.iterdir()) == []
+    (verdict,) = brought(said, rc=child.returncode).verdicts
+    assert (verdict.status, verdict.error) == (Status.ERROR, "LaunchFailed")
+    assert f"no room is left in {disk}" in verdict.reason
+
+
+def test_without_room_for_a_script_nothing_is_started(
+    tmp_path: Path, small_disk: Callable[[int], Path]
+) -> None:
+    """There is room for a folder, and for nothing in it."""
+    disk = small_disk(16)
+    (disk / "filled").write_bytes(bytes(12288))
+    child = script(tmp_path, TRACES, disk)
+    said, wrong = child.communicate(timeout=30)
+    assert wrong == ""
+    assert [each.name for each in disk.iterdir()] == ["filled"]
+    (verdict,) = brought(said, rc=child.returncode).verdicts
+    assert "No space left on device" in verdict.reason
+
+
+def _with_argument(text: str) -> list[int]:
     found = []
     for each in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -271,7 +334,7 @@ def _with_argument(text: str) -> list[str]:
         except OSError:
             continue
         if text in line and "train_step.py" in line:
-            found.append(line)
+            found.append(int(each.parent.name))
     return found
 
 

@@ -102,6 +102,7 @@ class Cluster:
         self.forbidden: set[str] = set()
         self.unscheduled = False
         self.inside: dict[str, tuple[str, ...]] = {}  # of pods on a node, by node
+        self.execs: list[socket.socket] = []
         self.bin: Path | None = None  # first on PATH in what the controller starts
         self._lock = threading.RLock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -133,6 +134,13 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def dies(self) -> None:
+        """The API server is gone at once, with every connection through it."""
+        self.__exit__()
+        for sock in self.execs:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         with self._lock:
@@ -429,6 +437,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.close_connection = True
         words = command[2:] if command[:2] == ["chroot", "/host"] else command
+        self.cluster.execs.append(self.connection)
         _Exec(self.connection, self.rfile).run(pod, words)
         return None
 

@@ -173,8 +173,19 @@ def test_a_sweep_as_an_mpijob(nodes: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_an_mpijob_that_does_not_begin_is_given_up_and_removed(nodes: Cluster) -> None:
+def test_an_mpijob_that_does_not_begin_is_given_up_and_removed(
+    nodes: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the clock of the machine that launches it is put back meanwhile."""
     nodes.unscheduled = True
+    clock = tmp_path / "clock" / "date"
+    clock.parent.mkdir()
+    clock.write_text(
+        f"#!/bin/sh\nif [ -e {clock}.set ]; then echo 100; exit; fi\n"
+        f'touch {clock}.set; exec /bin/date "$@"\n'
+    )
+    clock.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{clock.parent}:{os.environ['PATH']}")
     found = verdicts(wire(nodes, limit_s=25))
     whole = found["@gpu", "physical.collective-fleet"]
     assert whole["status"] == "error"

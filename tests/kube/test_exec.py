@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.collect.base import SUBJECTS, Frame, Request
+from commcheck.collect.base import SUBJECTS, Frame, Request, State
 from commcheck.collect.kubectl import KubectlVisitor
 from commcheck.collect.session import Session
 from commcheck.errors import ConnectionLost, HostDeadline, HostError, Interrupted, Unreachable
@@ -186,6 +186,35 @@ def test_a_killed_kubectl_leaves_nothing_in_the_pod(cluster_of: Make) -> None:
         visit(host, command("sleep", "60", timeout_s=60))
     thread.join()
     assert wait_until(lambda: not carriers(f"{MARK}.train-0"), 3.0)
+
+
+@pytest.mark.slow
+def test_an_api_server_that_dies_costs_the_pods_answers_and_leaves_nothing_in_it(
+    cluster_of: Make,
+) -> None:
+    cluster = cluster_of(Pod("train-0"))
+    host = pod(cluster, "train-0")
+    frames: list[Frame] = []
+    asked = [command("echo", "before"), command("sleep", "60", timeout_s=60)]
+
+    def cut() -> None:
+        assert wait_until(lambda: len(frames) > 1, 8.0)
+        cluster.dies()
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    with pytest.raises(HostError) as caught:
+        visitor().visit(host, lambda _subjects: asked, frames.append)
+    thread.join()
+    assert isinstance(caught.value, ConnectionLost), caught.value
+    assert [frame.stdout for frame in frames[1:2]] == [b"before\n"]
+    assert frames[-1].state is State.LOST
+    assert not children()
+    assert wait_until(lambda: not carriers(f"{MARK}.train-0"), 3.0)
+    # Who comes while it is away is told so.
+    with pytest.raises(Unreachable) as late:
+        visit(host, deadline_s=5.0)
+    assert "refused" in late.value.reason or "connect" in late.value.reason
 
 
 def test_a_node_is_looked_at_only_where_that_is_allowed(cluster_of: Make) -> None:

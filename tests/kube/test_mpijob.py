@@ -11,7 +11,7 @@ import pytest
 from commcheck.errors import CommandMissing, Unjudgeable
 from commcheck.jobs.collective import Limits, collective_job
 from commcheck.jobs.job import Member
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.kube.mpijob import Job, laid_over, manifest, on_hosts, read_settings
 from commcheck.loads import site_of
 from commcheck.model import Accelerator, Host, Machine

@@ -140,14 +140,17 @@ def test_nobody_there() -> None:
         Server("http://127.0.0.1:9", Access()).now()
 
 
-def _redirect(handler: BaseHTTPRequestHandler, _path: str, _form: object, *, to: Stub) -> None:
-    send(handler, b"", 307, Location=f"{to.url}/api/v1/query")
+def _redirect(
+    handler: BaseHTTPRequestHandler, _path: str, _form: object, *, to: Stub, code: int
+) -> None:
+    send(handler, b"", code, Location=f"{to.url}/api/v1/query")
 
 
-def test_a_token_follows_no_redirect_and_stands_in_no_message() -> None:
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_token_follows_no_redirect_and_stands_in_no_message(code: int) -> None:
     access = Access.of({"COMMCHECK_PROMETHEUS_TOKEN": "s3cret"})
     assert "s3cret" not in repr(access)
-    with stub(body(TIME)) as other, stub(partial(_redirect, to=other)) as server:
+    with stub(body(TIME)) as other, stub(partial(_redirect, to=other, code=code)) as server:
         with pytest.raises(ServerRefused) as caught:
             Server(server.url, access).now()
         assert server.headers["Authorization"] == "Bearer s3cret"

@@ -12,7 +12,7 @@ from commcheck.metrics.causes import BOUND, RDMA_UNUSED, WAITING
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.load import load_of
 from commcheck.metrics.quadrant import Quadrant, judge, quadrants
-from commcheck.model import Cause, Kind, Status
+from commcheck.model import Cause, Kind, Status, Verdict
 from tests.metrics.made import POINTS, Value, share
 
 RATE = {"mlx5_0": 50e9}
@@ -41,6 +41,13 @@ def lines(sm: Value, nic: Value, **more: Mapping[str, Value]) -> Lines:
         ),
         (
             lines(0.1, 0, net_tx={"eth0": 1e6}, net_rx={"eth0": 3e9}),
+            Status.WARN,
+            WAITING,
+            "GPUs wait",
+        ),
+        # RDMA carries the job, whatever else goes over TCP.
+        (
+            lines(0.1, 5e9, net_tx={"eth0": 2e9}, net_rx={"eth0": 1e9}),
             Status.WARN,
             WAITING,
             "GPUs wait",
@@ -99,7 +106,6 @@ def test_matrix(given: Lines, status: Status, cause: Cause | None, says: str) ->
     assert bool(verdict.figures) is (status is not Status.PASS)
 
 
-HALF = [None] * 15 + [0.8] * 16
 GONE = [0.8] * 20 + [None] * 11
 SHORT = [0.0] * 28 + [0.8] * 3
 
@@ -109,7 +115,11 @@ SHORT = [0.0] * 28 + [0.8] * 3
     [
         ({}, Kind.UNDECIDABLE, "has no series of gpu-01"),
         ({"nic_tx": {"mlx5_0": 1.0}}, Kind.UNDECIDABLE, "nothing of the accelerators"),
-        (lines(0.0, 0.0, util_percent={"0": 0, "1": 0}), Kind.NOT_APPLICABLE, "2 GPUs idle"),
+        (
+            lines(0.0, 0.0, util_percent={"0": 0, "1": 0}),
+            Kind.NOT_APPLICABLE,
+            "no training ran here in the last 30 min: 2 GPUs idle",
+        ),
         # A checkpoint or a dataset on its way to idle GPUs is no training.
         (lines(0.0, 46e9), Kind.NOT_APPLICABLE, "no training ran here"),
         (lines(GONE, 46e9), Kind.UNDECIDABLE, "no sample of the GPUs for 11 min"),
@@ -151,6 +161,35 @@ def test_a_storage_nic_at_line_rate_is_no_bottleneck() -> None:
     assert "name them in commcheck_nics" in unknown.reason
 
 
+def test_a_link_that_is_surely_the_jobs_must_be_full_itself() -> None:
+    """NVLink is the job's for sure and nearly idle; the NIC that is full may be storage's."""
+    given = {
+        "sm": {"0": 0.12},
+        "nic_tx": {"mlx5_0": 1e9, "mlx5_9": 48e9},
+        "nic_rate": {"mlx5_0": 50e9, "mlx5_9": 50e9},
+        "nvlink_tx": {"0": 90e9},
+    }
+    verdict = judge(share(given), None, None, Limits())
+    assert (verdict.status, verdict.cause) == (Status.WARN, BOUND)
+
+
+def test_a_link_at_the_limit_is_full() -> None:
+    at = Limits().link_high * 50e9
+    assert judge(share(lines(0.12, at)), ["mlx5_0"], None, Limits()).status is Status.FAIL
+    assert judge(share(lines(0.12, 0.99 * at)), ["mlx5_0"], None, Limits()).cause is WAITING
+
+
+def test_the_numbers_of_the_report_are_means_over_the_training() -> None:
+    given = lines([0.12] * 30 + [0.43], [46e9] * 31)
+    measured = judge(share(given), ["mlx5_0"], None, Limits()).measured
+    assert measured["sm_active_percent"] == 13.0
+    assert measured["nic_mlx5_0_percent"] == 92.0
+    assert measured["minutes"] == {
+        "communication bound": 30.0,
+        "computing and communicating at once": 1.0,
+    }
+
+
 def test_the_declared_rate_stands_in_for_the_exporter() -> None:
     given = {"sm": {"0": 0.12}, "nic_tx": {"mlx5_0": 23e9}}
     assert judge(share(given), ["mlx5_0"], 200, Limits()).cause is BOUND
@@ -169,6 +208,26 @@ def test_a_phase_that_is_bound_is_told_though_most_of_the_time_is_not() -> None:
     verdict = judge(share(given), ["mlx5_0"], None, Limits())
     assert (verdict.status, verdict.cause) == (Status.WARN, BOUND)
     assert "for 10 of 31 min" in verdict.reason
+
+
+def test_what_held_for_longest_speaks_however_short_it_was() -> None:
+    given = lines([0.1] * 4 + [0.8] * 2 + [0.0] * 25, [46e9] * 4 + [5e9] * 2 + [0.0] * 25)
+    verdict = judge(share(given), ["mlx5_0"], None, Limits())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, BOUND)
+    assert "for 4 of 6 min" in verdict.reason
+
+
+def test_between_the_limits_of_computing_nothing_is_said() -> None:
+    def at(tensor: float) -> Verdict:
+        given = {**lines(0, 5e9), "sm": {}, "engine": {"0": 0.98}, "tensor": {"0": tensor}}
+        return judge(share(given), ["mlx5_0"], None, Limits())
+
+    assert at(Limits().tensor_high).status is Status.PASS
+    assert at(Limits().tensor_low).kind is Kind.UNDECIDABLE
+    assert (
+        judge(share(lines(Limits().compute_low, 5e9)), ["mlx5_0"], None, Limits()).status
+        is Status.PASS
+    )
 
 
 def test_samples_that_are_missing_are_not_filled_in() -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from commcheck.model import Host
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job
-from commcheck.nccl.judge import Judgement, judge
+from commcheck.nccl.judge import judge
 from commcheck.nccl.reader import Desk, FileReader
+from commcheck.nccl.ruling import Judgement
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
 
@@ -125,14 +126,12 @@ def job(
                 )
             )
         if complete and connect:
-            lines += _edges(members, index, names, network=network, gdr=gdr)
+            lines += _edges(members, index, network=network, gdr=gdr)
             lines.append(rank.info("Connected all rings, use ring PXN 0 GDR " + str(int(gdr))))
     return "".join(lines) + extra
 
 
-def _edges(
-    members: Sequence[Rank], index: int, names: list[str], *, network: str, gdr: bool
-) -> list[str]:
+def _edges(members: Sequence[Rank], index: int, *, network: str, gdr: bool) -> list[str]:
     rank, total = members[index], len(members)
     after, before = (index + 1) % total, (index - 1) % total
     net = f"NET/{network}/{{}}" + ("/GDRDMA" if gdr and network != "Socket" else "")

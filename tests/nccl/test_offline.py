@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,22 @@ def test_a_cut_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     (tmp_path / "job.gz").write_bytes(data[:-30])
     analysis = analyse_logs([str(tmp_path / "job.gz")])
     assert any("ended before" in note for note in analysis.notes)
+
+
+def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress("".join(f"{LOG}{n}\n" for n in range(300)).encode()))
+    data[-300:-200] = bytes(each ^ 0x5A for each in data[-300:-200])
+    (tmp_path / "job.gz").write_bytes(data)
+    analysis = analyse_logs([str(tmp_path / "job.gz")])
+    assert any("ended before" in note for note in analysis.notes)
+
+
+@pytest.mark.parametrize("name", ["pipe", "itself", "none"])
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "itself").symlink_to("itself")
+    with pytest.raises(UsageError):
+        analyse_logs([str(tmp_path / name)])
 
 
 @pytest.mark.parametrize("size", [1, 1 << 40])

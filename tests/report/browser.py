@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -129,19 +128,6 @@ class Browser:
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
-
-    def picture(self, top: int = 0, height: int | None = None) -> bytes:
-        """A PNG of the page, or of a stretch of it."""
-        size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {
-            "x": 0,
-            "y": top,
-            "width": size["width"],
-            "height": min(height or size["height"], size["height"] - top),
-            "scale": 1,
-        }
-        shot = self.ask("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-        return base64.b64decode(shot["data"])
 
     def _next(self, timeout_s: float = 30.0) -> dict[str, Any]:
         while b"\0" not in self._buffer:

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from commcheck.collect.base import Frame, State
 from commcheck.errors import NotKept, RunFolderError, UsageError
+from commcheck.model import Kind, Status
 from commcheck.report import events
 from commcheck.report.find import EVENTS
 from commcheck.report.folder import RunFolder, file_name
 from commcheck.report.record import Record
-from tests.report.runs import healthy, incident
+from tests.report.runs import CHECKS, healthy, incident, result, verdict
 
 RUN = "20261129T150405Z-7f3a"
 
@@ -105,7 +106,18 @@ def test_secrets_never_reach_the_disk(tmp_path: Path) -> None:
     folder.frame("a", frame(b"WANDB_API_KEY=hush\n", b"\xffpassword: hush\n"))
     (found,) = folder.frames("a")
     assert (found.stdout, found.stderr) == (b"WANDB_API_KEY=***\n", b"\xffpassword: ***\n")
-    assert b"hush" not in (folder.path / "frames" / "a.ndjson").read_bytes()
+    said = "it said API_TOKEN=hush"
+    wrong = (
+        replace(verdict(Status.FAIL, reason=said), measured={"said": said}),
+        verdict(Status.ERROR, kind=Kind.CHECK, reason=said),
+    )
+    results = tuple(map(result, ("node-0001", "node-0002"), CHECKS, wrong))
+    told = replace(incident(), notes=(said,), results=results)
+    for event in events.events_of(told):
+        folder.event(event)
+    folder.render(told)
+    for path in folder.path.rglob("*"):
+        assert path.is_dir() or b"hush" not in path.read_bytes(), path
 
 
 def test_a_kill_costs_no_more_than_the_line_being_written(tmp_path: Path) -> None:
@@ -268,3 +280,30 @@ def test_a_link_in_a_file_s_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(NotKept, match="symbolic links"):
         folder.event(events.note_event("x"))
     assert victim.read_text() == "mine"
+
+
+def test_a_pipe_in_a_file_s_place_is_told(tmp_path: Path) -> None:
+    """A run folder may come from anywhere. Nobody waits for what a pipe's writer would say."""
+    folder = written(tmp_path, healthy(1))
+    (folder.path / "frames").mkdir()
+    for name in ("inventory.json", "frames/node-0001.ndjson", "frames/node-0002.ndjson"):
+        os.mkfifo(folder.path / name)
+    with pytest.raises(RunFolderError, match="a named pipe"):
+        folder.inventory()
+    with pytest.raises(RunFolderError, match="a named pipe"):
+        list(folder.frames("node-0001"))
+    with pytest.raises(NotKept, match=r"node-0002\.ndjson is no file"):
+        folder.frame("node-0002", frame(b"x"))
+
+
+def test_a_linked_folder_leads_nowhere(tmp_path: Path) -> None:
+    folder = written(tmp_path, healthy(1))
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("frames", "junit"):
+        (folder.path / name).symlink_to(other)
+    with pytest.raises(NotKept, match="frames is a link"):
+        folder.frame("node-0001", frame(b"x"))
+    with pytest.raises(UsageError, match="junit is a link"):
+        folder.render(healthy(1))
+    assert list(other.iterdir()) == []

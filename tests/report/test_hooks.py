@@ -16,11 +16,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from commcheck.errors import UsageError
+from commcheck.model import Evidence, Kind, Status
 from commcheck.report import hooks
 from commcheck.report.document import summary_of
 from commcheck.report.hooks import Hook, Type, hook_of, message, send
 from tests.report import hostile
-from tests.report.runs import healthy, incident
+from tests.report.runs import CHECKS, healthy, incident, result, verdict
 
 SECRET = "SEC0123456789"
 
@@ -131,6 +132,21 @@ def test_signatures_are_those_of_their_makers() -> None:
     robot = hook("feishu", "https://x.example", secret="demo")
     body = json.loads(message(robot, incident(), 1599360473.9).body)
     assert (body["timestamp"], body["sign"]) == ("1599360473", feishu)
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_robot_is_told_no_output_of_a_host_and_a_webhook_no_more_than_the_reason(
+    kind: Type,
+) -> None:
+    found = verdict(Status.ERROR, kind=Kind.CHECK, reason="it printed PRIVATE API_TOKEN=hunter2")
+    (finding,) = result("node-01", CHECKS[0], found).findings
+    shown = replace(finding, evidence=(Evidence("once: true", 0, 0.1, "EVIDENCE"),))
+    whole = replace(result("node-01", CHECKS[0], found), findings=(shown,))
+    record = replace(healthy(1), results=(whole,))
+    body = message(hook(kind, "https://x.example"), record, 0.0).body
+    assert (b"PRIVATE" in body) is (kind == "webhook")
+    assert b"hunter2" not in body
+    assert b"EVIDENCE" not in body
 
 
 @pytest.mark.parametrize("kind", GOOD)

@@ -35,10 +35,6 @@ def shape(text: str) -> Counter[str]:
     return Counter(token.type for token in tokens(text) if token.type not in ("text", "softbreak"))
 
 
-def shown(text: str) -> str:
-    return "".join(token.content for token in tokens(text) if token.type in ("text", "code_inline"))
-
-
 def test_golden() -> None:
     text = markdown.render(incident("interrupted"))
     if os.environ.get("COMMCHECK_REGOLD"):

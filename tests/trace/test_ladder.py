@@ -199,7 +199,7 @@ def test_of_some_ranks_the_latest_is_only_likely(tmp_path: Path) -> None:
     assert "of 8 ranks 2 are seen" in verdict.reason
 
 
-def test_ranks_that_wait_by_turns_have_no_straggler(tmp_path: Path) -> None:
+def test_ranks_that_wait_by_turns_have_no_straggler() -> None:
     recorded = Path(__file__).parents[1] / "recorded" / "traces"
     gloo = job_of([facts_of(recorded / f"ddp_gloo_cap1_rank{rank}.json.gz") for rank in (0, 1)])
     (verdict,) = judge(gloo, Limits(), Known())

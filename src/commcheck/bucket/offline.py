@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
@@ -20,8 +21,9 @@ from commcheck.bucket.simulate import Costs
 from commcheck.bucket.work import Work, laid_over
 from commcheck.check import limits_of, undecidable
 from commcheck.errors import ParseError, UsageError
+from commcheck.files import opened, read_whole
 from commcheck.frameworks.causes import BUCKETS, TITLES
-from commcheck.jobs.offline import Told, read_runs
+from commcheck.jobs.offline import BYTES_MOST, Told, read_runs
 from commcheck.jobs.reading import Sweep, factor
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Bound, Finding, Result, Verdict
@@ -36,7 +38,6 @@ _BARE: Final = regex(r"\[\s*\{")
 """torch_npu writes a list of events and nothing around it."""
 
 _HEAD: Final = 1 << 16
-_TEXT_MOST: Final = 256 << 20
 
 CLOSING: Final = (
     "predicted, not measured: left out are late ranks, noise, other users of the wire and, unless "
@@ -174,21 +175,23 @@ def _take(path: Path, files: _Files) -> None:
 
 def _head(path: Path) -> str:
     try:
-        with path.open("rb") as raw:
+        with opened(path) as raw:
             data = raw.read(_HEAD)
-        if data[:2] == b"\x1f\x8b":
-            with gzip.open(path) as packed:
-                data = packed.read(_HEAD)
-    except (OSError, EOFError) as error:
+            if data[:2] == b"\x1f\x8b":
+                raw.seek(0)
+                with gzip.GzipFile(fileobj=raw) as packed:
+                    data = packed.read(_HEAD)
+    except (OSError, EOFError, zlib.error) as error:
         what = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{path}: error: cannot be read: {what} [bucket]") from None
     return data.decode("utf-8", "backslashreplace")
 
 
 def _text(path: Path) -> str:
-    if path.stat().st_size > _TEXT_MOST:
-        raise UsageError(f"{path}: error: larger than {_TEXT_MOST >> 20} MiB [bucket]")
-    return path.read_bytes().decode("utf-8", "backslashreplace")
+    try:
+        return read_whole(path, BYTES_MOST).decode("utf-8", "backslashreplace")
+    except OSError as error:
+        raise UsageError(f"{path}: error: {error.strerror} [bucket]") from None
 
 
 # --- what is simulated --------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from commcheck.collect.hostkeys import HostKey, HostKeys
 from commcheck.collect.lifetime import Visit
 from commcheck.collect.target import Target
 from commcheck.errors import HostError, Unreachable
+from commcheck.files import read_whole
 from commcheck.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from paramiko import PKey, Transport
 
 KEEPALIVE_S: Final = 15
+_KEY_MOST: Final = 1 << 20
 
 # The library logs tracebacks of every failed connection; ours are told as HostErrors.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -78,6 +80,7 @@ class Keys:
         from paramiko import PKey, SSHException
 
         try:
+            read_whole(path, _KEY_MOST)  # the library would wait for a pipe's writer
             return PKey.from_path(path)
         except TypeError:  # how the cryptography library says that it wants a passphrase
             return Unreachable(
@@ -129,7 +132,11 @@ class Dialer:
             },
         )
         connection.client.set_missing_host_key_policy(self._policy(target, progress, limit_s))
-        connection.open()
+        try:
+            connection.open()
+        except BaseException:
+            connection.client.close()  # and with it the line to the agent
+            raise
         connection.transport.set_keepalive(KEEPALIVE_S)
         return connection
 
@@ -137,7 +144,7 @@ class Dialer:
         first, *more = target.key_files or (None,)
         return {
             "pkey": self.keys.load(first) if first else None,
-            "key_filename": [str(path) for path in more],
+            "key_filename": [str(path) for path in more if path.is_file()],
             "allow_agent": target.agent,
             "look_for_keys": target.look_for_keys,
             "password": self.environ.get(target.password_env) if target.password_env else None,

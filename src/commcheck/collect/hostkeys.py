@@ -20,9 +20,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from commcheck.errors import Unreachable
+from commcheck.files import read_rest, read_whole
 from commcheck.lazy import dataclass
+
+_BYTES_MOST: Final = 64 << 20
 
 
 class Mode(StrEnum):
@@ -159,7 +163,7 @@ def _key(words: list[str]) -> HostKey | None:
         return None
     # The wire form begins with the type again; a line where the two differ is damaged.
     size = int.from_bytes(blob[:4], "big")
-    if blob[4 : 4 + size] != words[0].encode():
+    if blob[4 : 4 + size] != words[0].encode(errors="surrogateescape"):
         return None
     return HostKey(words[0], blob)
 
@@ -270,7 +274,7 @@ class HostKeys:
             known = KnownHosts()
             for path in files:
                 try:
-                    text = path.read_bytes()
+                    text = read_whole(path, _BYTES_MOST)
                     known.read(text.decode(errors="surrogateescape"), str(path))
                     self._sizes[path] = len(text)
                 except OSError:
@@ -287,11 +291,12 @@ def _append(path: Path, name: str, key: HostKey, sizes: Mapping[Path, int]) -> K
     line = f"{name} {key.type} {base64.b64encode(key.blob).decode()}\n".encode()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             with open(descriptor, "rb", closefd=False) as file:
-                text = file.read()
+                text = read_rest(file, _BYTES_MOST)
             news = KnownHosts()
             before = sizes.get(path, 0)
             added = text[before:] if before <= len(text) else text

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from commcheck.check import EARLIER
 from commcheck.collect.base import SUBJECTS, Ask, Frame, Sink
-from commcheck.errors import HostError, Interrupted, Unreachable
+from commcheck.errors import HostError, Interrupted, RunFolderError, Unreachable
 from commcheck.model import Host
 
 
@@ -40,7 +40,14 @@ class ReplayVisitor:
         if self._stopped:
             raise Interrupted("interrupted", "the operator stopped the run")
         error = self._error_of(host.name)
-        recorded = {frame.key: frame for frame in self._frames_of(host.name)}
+        try:
+            recorded = {frame.key: frame for frame in self._frames_of(host.name)}
+        except RunFolderError as problem:
+            raise Unreachable(
+                "not-recorded",
+                f"what the run holds of {host.name} is damaged: {problem}",
+                "run it against the host itself",
+            ) from problem
         if SUBJECTS not in recorded:
             raise error or Unreachable(
                 "not-recorded",

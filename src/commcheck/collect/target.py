@@ -60,7 +60,10 @@ class Defaults:
 
 
 def resolve(endpoint: Endpoint, config: SshConfig, defaults: Defaults) -> Target:
-    """The target for a host of the inventory. Raises ``Unreachable`` ("ssh-config")."""
+    """The target for a host of the inventory.
+
+    Raises ``Unreachable`` ("ssh-config", "password-unchecked").
+    """
     options = config.lookup(endpoint.address)
     jumps, command = _way(endpoint, options, config, defaults)
     address = options.hostname or endpoint.address
@@ -68,11 +71,20 @@ def resolve(endpoint: Endpoint, config: SshConfig, defaults: Defaults) -> Target
     user = endpoint.user or defaults.user or options.user or getpass.getuser()
     if command:
         command = _command(command, endpoint.address, address, port, user)
+    wanted = _wanted(endpoint, options, defaults, address, port, pinned=True)
+    if endpoint.password_env and wanted.mode is Mode.INSECURE:
+        # As OpenSSH, which offers no password to a host whose key it does not know.
+        raise Unreachable(
+            "password-unchecked",
+            f"host keys are not checked, so the password in {endpoint.password_env} would go to "
+            "whoever answers",
+            "--host-keys accept-new learns a host's key once, and checks it from then on",
+        )
     return Target(
         address=address,
         port=port,
         user=user,
-        wanted=_wanted(endpoint, options, defaults, address, port, pinned=True),
+        wanted=wanted,
         key_files=_keys(endpoint, options, defaults),
         agent=defaults.agent or endpoint.use_agent,
         look_for_keys=defaults.look_for_keys or endpoint.look_for_keys,

@@ -18,6 +18,13 @@ from commcheck.model import Rail
 
 TOOL: Final = "ethtool-stats"
 
+PAUSED_US: Final = (
+    *(f"rx_prio{prio}_pause_duration" for prio in range(8)),
+    *(f"pfc_pri{prio}_rx_duration_us" for prio in range(8)),
+)
+"""Microseconds for which the switch paused a priority: mlx5 (NVIDIA mlx5 counters.rst), then
+bnxt_en (bnxt_ethtool.c)."""
+
 _HEAD: Final = "NIC statistics:"
 _NUMBER: Final = regex(r"-?[0-9]{1,20}")
 _OF_A_QUEUE: Final = regex(r"\[\d+\]|(?:[rt]x|ch|queue_|ptp_ch)\d")

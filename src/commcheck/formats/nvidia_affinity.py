@@ -9,9 +9,10 @@ import re
 from typing import Final
 
 from commcheck.check import Reader
-from commcheck.command import Command, Output, require_ok
+from commcheck.command import Command, Output
 from commcheck.errors import ParseError
-from commcheck.formats.lines import only, whole_lines
+from commcheck.formats.lines import only
+from commcheck.formats.nvidia_topo import WAY, table
 from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-affinity"
@@ -19,7 +20,6 @@ TOOL: Final = "nvidia-smi-affinity"
 UNTOLD: Final = "N/A"
 
 _RANGES: Final = regex(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
-_WAY: Final = regex(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|N/A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +36,20 @@ class GpuPlace:
 
 def parse(output: Output) -> tuple[GpuPlace, ...]:
     """The GPUs in the order of the matrix."""
-    require_ok(output, "nvidia-smi topo -m")
+    columns, below = table(output, TOOL)
     text = output.text
-    lines = whole_lines(text, TOOL)
-    if not any(line.startswith("Legend:") for line in lines):
-        raise ParseError(TOOL, text, "the matrix and its legend")
-    at = next((n for n, line in enumerate(lines) if re.match(r"\s*GPU0\b", line)), None)
-    if at is None:
-        raise ParseError(TOOL, text, "a heading that begins with GPU0")
-    columns = [cell for cell in map(str.strip, lines[at].split("\t")) if cell]
     if "CPU Affinity" not in columns:
         raise ParseError(TOOL, text, "a column CPU Affinity")
     behind = columns.index("CPU Affinity")
     gpus = [name for name in columns[:behind] if re.fullmatch(r"GPU\d+", name)]
     places: dict[str, GpuPlace] = {}
-    for line in lines[at + 1 :]:
-        name, *cells = (cell.strip() for cell in line.split("\t"))
+    for name, *cells in below:
         if name not in gpus:
             continue
         if name in places or len(cells) <= behind:
             raise ParseError(TOOL, text, f"a whole row {name}, once")
         for cell in cells[:behind]:
-            only(_WAY, cell, text, TOOL)
+            only(WAY, cell, text, TOOL)
         has_numa = columns[behind + 1 : behind + 2] == ["NUMA Affinity"]
         numa = _ranges(cells[behind + 1], text) if has_numa and len(cells) > behind + 1 else None
         places[name] = GpuPlace(name, _ranges(cells[behind], text), numa)

@@ -18,7 +18,7 @@ from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-topo"
 
-_WORD: Final = regex(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|N/A")
+WAY: Final = regex(r"X|SYS|NODE|PHB|PXB|PIX|NV\d{1,2}|N/A")
 _AFFINITY: Final = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
@@ -38,27 +38,32 @@ class NvidiaTopo:
         return {other: word for each, other, word in self.links if each == gpu and other in nics}
 
 
-def parse(output: Output) -> NvidiaTopo:
-    """The matrix; raises ``ParseError`` where a row has not as many words as there are columns."""
+def table(output: Output, tool: str) -> tuple[list[str], list[list[str]]]:
+    """The headings, and the cells of every line below them, the legend's too."""
     require_ok(output, "nvidia-smi topo -m")
-    text = output.text
-    lines = whole_lines(text, TOOL)
+    lines = whole_lines(output.text, tool)
     if not any(line.startswith("Legend:") for line in lines):
-        raise ParseError(TOOL, text, "the matrix and its legend")
+        raise ParseError(tool, output.text, "the matrix and its legend")
     at = next((n for n, line in enumerate(lines) if re.match(r"\s*GPU0\b", line)), None)
     if at is None:
-        raise ParseError(TOOL, text, "a heading that begins with GPU0")
-    columns = [cell for cell in map(str.strip, lines[at].split("\t")) if cell]
-    columns = [cell for cell in columns if cell not in _AFFINITY]
+        raise ParseError(tool, output.text, "a heading that begins with GPU0")
+    headings = [cell for cell in map(str.strip, lines[at].split("\t")) if cell]
+    return headings, [list(map(str.strip, line.split("\t"))) for line in lines[at + 1 :]]
+
+
+def parse(output: Output) -> NvidiaTopo:
+    """The matrix; raises ``ParseError`` where a row has not as many words as there are columns."""
+    headings, below = table(output, TOOL)
+    text = output.text
+    columns = [cell for cell in headings if cell not in _AFFINITY]
     names = dict(re.findall(r"^  (NIC\d+): (\S+)$", text, re.MULTILINE))
     rows: dict[str, list[str]] = {}
-    for line in lines[at + 1 :]:
-        name, *cells = (cell.strip() for cell in line.split("\t"))
+    for name, *cells in below:
         if name not in columns:
             continue
         if name in rows:
             raise ParseError(TOOL, text, f"a row {name} once")
-        rows[name] = [only(_WORD, cell, text, TOOL)[0] for cell in cells[: len(columns)]]
+        rows[name] = [only(WAY, cell, text, TOOL)[0] for cell in cells[: len(columns)]]
     if set(rows) != set(columns) or any(len(row) != len(columns) for row in rows.values()):
         raise ParseError(TOOL, text, "a row for each column, with a word for each")
     numbered = [name for name in columns if re.fullmatch(r"NIC\d+", name)]

@@ -10,6 +10,7 @@ from typing import Final
 from commcheck.analysis import Analysis
 from commcheck.check import limits_of
 from commcheck.errors import ParseError, UsageError
+from commcheck.files import read_whole
 from commcheck.frameworks import documents, flops_profiler, mfu
 from commcheck.frameworks.causes import TITLES
 from commcheck.frameworks.flops_profiler import Profile
@@ -111,9 +112,7 @@ def _mfu(
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > BYTES_MOST:
-            raise UsageError(f"{path}: error: larger than {BYTES_MOST >> 20} MiB [config]")
-        data = path.read_bytes()
+        data = read_whole(path, BYTES_MOST)
     except OSError as error:
         raise UsageError(f"{path}: error: cannot be read: {error.strerror} [config]") from None
     return data.decode("utf-8", "backslashreplace")

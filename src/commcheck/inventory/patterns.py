@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.errors import InventoryError
+from commcheck.files import opened
 from commcheck.inventory.declared import quoted
 from commcheck.inventory.load import Inventory
 from commcheck.inventory.ranges import expand, is_address, split_port
@@ -61,7 +62,7 @@ def _from_file(piece: str, cwd: Path) -> list[str]:
     if not piece.startswith("@"):
         return [piece]
     try:
-        with (cwd / piece[1:]).open("rb") as file:
+        with opened(cwd / piece[1:]) as file:
             data = file.read(_MAX_FILE + 1)
         lines = [line.strip() for line in data.decode().splitlines()]
     except (OSError, ValueError) as error:

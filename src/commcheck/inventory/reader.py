@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.errors import InventoryError, Position
+from commcheck.files import opened
 from commcheck.inventory import yaml_source
 from commcheck.inventory.declared import MAX_ERRORS, Notes, Refused, quoted
 from commcheck.lazy import regex
@@ -90,7 +91,7 @@ class Reader:
     def _content(self, path: str) -> bytes:
         if path not in self._bytes:
             try:
-                with (self.cwd / path).open("rb") as file:
+                with opened(self.cwd / path) as file:
                     data = file.read(MAX_BYTES + 1)
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)

@@ -14,11 +14,11 @@ from commcheck.check import limit
 from commcheck.collect.base import Request
 from commcheck.command import Command, Output
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
-from commcheck.jobs import hccl_test, nccl_tests, sweep
+from commcheck.jobs import hccl_test, nccl_tests, sweep, sweep_seen
 from commcheck.jobs.bound import Fabric
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
 from commcheck.jobs.launchers import Program, alone, command
-from commcheck.jobs.locate import ALL_RAILS, Outcome, Run
+from commcheck.jobs.outcomes import ALL_RAILS, Outcome, Run
 from commcheck.jobs.pairing import Plan, PlanName, Preview, Round, next_round, preview
 from commcheck.jobs.pods import hostname_of, is_mpijob
 from commcheck.jobs.proof import Asked
@@ -33,7 +33,7 @@ _OWN: Final = "commcheck's plan of runs"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits(sweep.Limits):
+class Limits(sweep_seen.Limits):
     """What is run, and what of it passes. Sizes in MiB, as nccl-tests counts them."""
 
     collective: str = limit("all_gather", unit="collective", source="it proves the NICs: a tree "

@@ -14,7 +14,8 @@ from commcheck.check import Launches
 from commcheck.collect.base import Request
 from commcheck.command import Command, Output
 from commcheck.counters import Growth
-from commcheck.jobs.locate import Located, Outcome, Run
+from commcheck.jobs.locate import Located
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.pairing import Preview, Round
 from commcheck.jobs.site import Site
 from commcheck.lazy import dataclass

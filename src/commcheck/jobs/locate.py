@@ -9,46 +9,14 @@ is told, with the one run that would.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
+from commcheck.jobs.outcomes import ALL_RAILS, Facts, Outcome, Run, facts_of
 from commcheck.lazy import dataclass
 
-ALL_RAILS: Final = -1
-"""A run split into one group per rail (NCCL_TESTS_SPLIT="MOD g" -a 3): its slowest rail counts."""
-
 Object = Literal["host", "rail", "plane", "path", "leaf", "fabric", "parallel"]
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Hosts that run together. ``rail``: None for all rails together, a rail's number, or
-    ``ALL_RAILS``. ``alone``: nothing else runs in its round."""
-
-    hosts: tuple[str, ...]
-    rail: int | None = None
-    alone: bool = False
-
-    @property
-    def pair(self) -> frozenset[str] | None:
-        """Its two hosts; None for a larger group."""
-        return frozenset(self.hosts) if len(self.hosts) == 2 else None
-
-    def __str__(self) -> str:
-        where = " + ".join(self.hosts) if len(self.hosts) < 5 else f"{len(self.hosts)} hosts"
-        if self.rail is None:
-            return where
-        return f"{where}, {'each rail' if self.rail == ALL_RAILS else f'rail {self.rail}'}"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run showed. ``good`` is None where it proved nothing (crashed, another's job)."""
-
-    run: Run
-    good: bool | None
-    busbw_gbytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,67 +71,6 @@ class Located:
         return f"{self.paths} of {self.all_paths} paths exercised in {self.runs} runs"
 
 
-@dataclass(slots=True)
-class _Facts:
-    """The outcomes of one rail (or of all together), sorted out."""
-
-    hosts: tuple[str, ...]
-    leaf_of: Mapping[str, str]
-    good: set[str] = field(default_factory=set)
-    passed: set[frozenset[str]] = field(default_factory=set)
-    failed: dict[frozenset[str], bool] = field(default_factory=dict)  # pair: failed alone
-    against: dict[str, list[str]] = field(default_factory=dict)  # host: with whom it failed
-    parallel_only: set[frozenset[str]] = field(default_factory=set)
-    tried: set[str] = field(default_factory=set)
-    groups_failed: list[tuple[str, ...]] = field(default_factory=list)
-    proven: frozenset[str] = frozenset()  # bad with all rails together: one partner is enough
-
-    def bad_partners(self, host: str) -> list[str]:
-        """Good hosts with which it failed."""
-        return [other for other in self.against.get(host, ()) if other in self.good]
-
-    def alone(self, host: str) -> bool:
-        """True where one of its failures with a good host was repeated with nothing beside it."""
-        return any(self.failed[frozenset({host, other})] for other in self.bad_partners(host))
-
-    def leaf(self, host: str) -> str:
-        return self.leaf_of.get(host, "")
-
-    def leaf_mates(self, host: str) -> list[str]:
-        leaf = self.leaf(host)
-        return [h for h in self.hosts if leaf and h != host and self.leaf(h) == leaf]
-
-
-def _facts(hosts: Sequence[str], outcomes: Iterable[Outcome], leaf_of: Mapping[str, str]) -> _Facts:
-    facts = _Facts(tuple(hosts), leaf_of)
-    latest_alone: dict[frozenset[str], bool] = {}
-    latest: dict[frozenset[str], bool] = {}
-    for outcome in outcomes:
-        if outcome.good is None:
-            continue
-        run = outcome.run
-        facts.tried.update(run.hosts)
-        if outcome.good:
-            facts.good.update(run.hosts)
-        if run.pair is None:
-            if not outcome.good:
-                facts.groups_failed.append(run.hosts)
-            continue
-        latest[run.pair] = latest.get(run.pair, True) and outcome.good
-        if run.alone:
-            latest_alone[run.pair] = outcome.good
-    for pair, good in latest.items():
-        if latest_alone.get(pair, good):
-            facts.passed.add(pair)
-            if not good:
-                facts.parallel_only.add(pair)
-        else:
-            facts.failed[pair] = pair in latest_alone
-            for host in pair:
-                facts.against.setdefault(host, []).append(next(iter(pair - {host})))
-    return facts
-
-
 def locate(
     hosts: Sequence[str],
     outcomes: Sequence[Outcome],
@@ -174,14 +81,14 @@ def locate(
     rails = sorted({o.run.rail for o in outcomes if o.run.rail is not None and o.run.rail >= 0})
     # Tried one by one, the rails say more than a run that splits into all of them.
     whole = (None,) if rails else (None, ALL_RAILS)
-    facts = _facts(hosts, [o for o in outcomes if o.run.rail in whole], leaf_of)
+    facts = facts_of(hosts, [o for o in outcomes if o.run.rail in whole], leaf_of)
     culprits, left = _judge(facts, None)
     good = set(facts.good)
     if rails:
         proven = frozenset(c.hosts[0] for c in culprits if c.what == "host")
-        by_rail: dict[int, _Facts] = {}
+        by_rail: dict[int, Facts] = {}
         for rail in rails:
-            by_rail[rail] = _facts(hosts, [o for o in outcomes if o.run.rail == rail], leaf_of)
+            by_rail[rail] = facts_of(hosts, [o for o in outcomes if o.run.rail == rail], leaf_of)
             by_rail[rail].good |= facts.good
             by_rail[rail].proven = proven
         found = {rail: _judge(each, rail) for rail, each in by_rail.items()}
@@ -191,7 +98,7 @@ def locate(
         good |= set(hosts).intersection(*(each.good for each in by_rail.values()))
         if not culprits and not left:
             left.append(Open(tuple(hosts), "each rail passes, and all at once do not", None))
-    ran = _facts(hosts, outcomes, leaf_of)
+    ran = facts_of(hosts, outcomes, leaf_of)
     return Located(
         culprits=tuple(culprits),
         good=frozenset(good),
@@ -206,7 +113,7 @@ def locate(
 # --- one rail, or all together ------------------------------------------------------------------
 
 
-def _judge(facts: _Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
+def _judge(facts: Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
     if not facts.good and (facts.failed or facts.groups_failed):
         return _nobody(facts, rail)
     left: list[Open] = []
@@ -230,7 +137,7 @@ def _judge(facts: _Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
     return culprits, left
 
 
-def _nobody(facts: _Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
+def _nobody(facts: Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
     """No run passed. One failure is repeated alone, and partners are changed once, before it is
     said of all."""
     partners = {host: len(others) for host, others in facts.against.items()}
@@ -255,7 +162,7 @@ def _nobody(facts: _Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]
     return [Culprit("fabric", facts.hosts, rail, proof=proof)], []
 
 
-def _what_decides(facts: _Facts, host: str, rail: int | None) -> Open | None:
+def _what_decides(facts: Facts, host: str, rail: int | None) -> Open | None:
     """The run that would decide on a host that never passed; None where it is proven bad."""
     partners = facts.bad_partners(host)
     tried = set(facts.against.get(host, ()))
@@ -293,7 +200,7 @@ def _open(host: str, why: str, partners: Sequence[str], rail: int | None) -> Ope
     return Open((host,), why, Run((host, partners[0]), rail), tuple(partners[1:]))
 
 
-def _hosts_or_leaves(facts: _Facts, bad: Sequence[str], rail: int | None) -> list[Culprit]:
+def _hosts_or_leaves(facts: Facts, bad: Sequence[str], rail: int | None) -> list[Culprit]:
     """Hosts, or their leaf where all hosts of it are bad."""
     culprits = []
     left = set(bad)
@@ -311,7 +218,7 @@ def _hosts_or_leaves(facts: _Facts, bad: Sequence[str], rail: int | None) -> lis
     return culprits
 
 
-def _paths(facts: _Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
+def _paths(facts: Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
     """Pairs that fail although both ends are good."""
     slow = {pair: alone for pair, alone in facts.failed.items() if pair <= facts.good}
     culprits, left, explained = _uplinks(facts, slow, rail)
@@ -328,14 +235,14 @@ def _paths(facts: _Facts, rail: int | None) -> tuple[list[Culprit], list[Open]]:
     return culprits, left
 
 
-def _crosses(facts: _Facts, pair: frozenset[str], leaf: str) -> bool:
+def _crosses(facts: Facts, pair: frozenset[str], leaf: str) -> bool:
     return sum(facts.leaf(host) == leaf for host in pair) == 1
 
 
 _Explained = tuple[list[Culprit], list[Open], set[frozenset[str]]]
 
 
-def _uplinks(facts: _Facts, slow: Mapping[frozenset[str], bool], rail: int | None) -> _Explained:
+def _uplinks(facts: Facts, slow: Mapping[frozenset[str], bool], rail: int | None) -> _Explained:
     """Leaves out of which nothing passes, with good hosts, and the pairs that it explains."""
     candidates: dict[str, list[frozenset[str]]] = {}
     for leaf in dict.fromkeys(facts.leaf(host) for host in facts.hosts):
@@ -369,7 +276,7 @@ def _uplinks(facts: _Facts, slow: Mapping[frozenset[str], bool], rail: int | Non
     return culprits, left, {pair for crossing in candidates.values() for pair in crossing}
 
 
-def _parallel(facts: _Facts, rail: int | None) -> list[Culprit]:
+def _parallel(facts: Facts, rail: int | None) -> list[Culprit]:
     return [
         Culprit(
             "parallel",
@@ -382,7 +289,7 @@ def _parallel(facts: _Facts, rail: int | None) -> list[Culprit]:
 
 
 def _with_rails(
-    culprits: Sequence[Culprit], on_rails: Sequence[Culprit], by_rail: Mapping[int, _Facts]
+    culprits: Sequence[Culprit], on_rails: Sequence[Culprit], by_rail: Mapping[int, Facts]
 ) -> list[Culprit]:
     """Hosts narrowed down to rails, where rails were tried one by one."""
     tried: Counter[str] = Counter(host for facts in by_rail.values() for host in facts.tried)

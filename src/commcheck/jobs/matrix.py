@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from commcheck.jobs.locate import Outcome
+from commcheck.jobs.outcomes import Outcome
 from commcheck.model import Figure, Words
 
 _MOST_CELLS: Final = 2000

@@ -13,7 +13,7 @@ from commcheck.check import limit
 from commcheck.jobs import collective
 from commcheck.jobs.collective import collective_job
 from commcheck.jobs.job import Answered, Job, Member, Members, Ran, Search, Steps
-from commcheck.jobs.locate import Outcome, Run
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.said import error
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Status, Verdict

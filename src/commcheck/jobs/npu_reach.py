@@ -17,7 +17,7 @@ from commcheck.errors import CommandFailed, Unjudgeable
 from commcheck.formats.hccn import PING_S, SCRIPT, PerNpu, sections
 from commcheck.formats.hccn_port import ADDRESS, LINK, VNIC, loss_percent
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.pairing import Plan, Preview, next_round, preview
 from commcheck.jobs.pings import Pings
 from commcheck.jobs.said import error

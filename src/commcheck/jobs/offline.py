@@ -11,9 +11,20 @@ from typing import Final
 from commcheck.analysis import Analysis
 from commcheck.check import limits_of
 from commcheck.errors import ParseError, UsageError
-from commcheck.jobs import hccl_test, nccl_json, nccl_tests, perftest, places, rdma, sweep
+from commcheck.files import read_whole
+from commcheck.jobs import (
+    hccl_test,
+    nccl_json,
+    nccl_tests,
+    perftest,
+    places,
+    rdma,
+    sweep,
+    sweep_seen,
+)
 from commcheck.jobs.bound import Fabric
-from commcheck.jobs.locate import Outcome, Run, locate
+from commcheck.jobs.locate import locate
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.perftest import Perftest
 from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, Sweep
@@ -24,6 +35,9 @@ from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import PlannedCheck
 
 JOB: Final = "@job"
+BYTES_MOST: Final = 256 << 20
+"""NCCL's own lines of a thousand ranks may stand around a sweep."""
+
 _NAMED: Final = regex("|".join(name.replace("_", "_?") for name in COLLECTIVES))
 
 
@@ -86,7 +100,7 @@ def _texts(paths: Sequence[Path]) -> list[tuple[str, str]]:
     found = []
     for path in dict.fromkeys(paths):
         try:
-            text = path.read_bytes().decode("utf-8", "backslashreplace")
+            text = read_whole(path, BYTES_MOST).decode("utf-8", "backslashreplace")
         except OSError as error:
             raise UsageError(f"{path}: error: cannot be read: {error.strerror}") from error
         found.append((path.name if times[path.name] == 1 else str(path), text))
@@ -198,7 +212,7 @@ def _results(judged: Sequence[_Judged]) -> tuple[Result, ...]:
 def _bounds(run: Sweep | Perftest | None) -> tuple[Bound, ...]:
     if run is None:
         return ()
-    limits = rdma.Limits if isinstance(run, Perftest) else sweep.Limits
+    limits = rdma.Limits if isinstance(run, Perftest) else sweep_seen.Limits
     return tuple(
         Bound(name=spec.name, value=spec.default, origin=f"default ({spec.source})", unit=spec.unit)
         for spec in limits_of(limits).values()

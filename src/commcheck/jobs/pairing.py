@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from commcheck.jobs.locate import ALL_RAILS, Located, Outcome, Run, locate
+from commcheck.jobs.locate import Located, locate
+from commcheck.jobs.outcomes import ALL_RAILS, Outcome, Run
 from commcheck.lazy import dataclass
 
 PlanName = Literal["pairs", "circle", "bisect", "rails"]

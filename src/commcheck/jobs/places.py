@@ -8,8 +8,9 @@ from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
 from commcheck.jobs import causes_places
-from commcheck.jobs.locate import Culprit, Located, Outcome
+from commcheck.jobs.locate import Culprit, Located
 from commcheck.jobs.matrix import matrix
+from commcheck.jobs.outcomes import Outcome
 from commcheck.model import Cause, Verdict
 
 _CAUSES: Final[Mapping[str, Cause]] = {

@@ -15,7 +15,7 @@ from commcheck.errors import CommandFailed, CommandMissing, Unjudgeable
 from commcheck.formats import ping
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.pairing import Plan, Preview, preview
 from commcheck.jobs.pings import Pings
 from commcheck.jobs.said import error

@@ -12,8 +12,8 @@ from commcheck.collect.fleet import visit_all
 from commcheck.command import Output
 from commcheck.errors import HostError, Unjudgeable
 from commcheck.jobs.job import Answered, Job, Member, Part, Ran
-from commcheck.jobs.locate import Outcome, Run
 from commcheck.jobs.office import Office
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.pairing import Round
 from commcheck.lazy import dataclass
 from commcheck.model import Evidence, Host

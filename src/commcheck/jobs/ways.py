@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from commcheck.command import Output
 from commcheck.jobs.job import Answered, Ran
-from commcheck.jobs.locate import Outcome, Run
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.said import error
 from commcheck.model import Status, Verdict
 

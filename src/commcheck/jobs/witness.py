@@ -22,7 +22,6 @@ class Witness:
     nics: int | None = None
     gpudirect: bool | None = None
     nvls: bool | None = None
-    relaxed_ordering: bool | None = None
 
 
 def hear(log: Iterable[str]) -> Witness:
@@ -31,11 +30,9 @@ def hear(log: Iterable[str]) -> Witness:
     nics: list[int] = []
     direct: set[bool] = set()
     nvls: set[bool] = set()
-    relaxed: set[bool] = set()
     for line in log:
         if using := _USING.search(line):
             nics.append(len(re.findall(r"\[\d+\]\S", using["list"])))
-            relaxed.add("[RO]" in line)
         if via := _VIA.search(line):
             networks.add("Socket" if via["net"] == "Socket" else via["net"])
             if via["net"] == "IB":
@@ -49,5 +46,4 @@ def hear(log: Iterable[str]) -> Witness:
         nics=min(nics, default=None),
         gpudirect=all(direct) if direct else None,
         nvls=all(nvls) if nvls else None,
-        relaxed_ordering=all(relaxed) if relaxed else None,
     )

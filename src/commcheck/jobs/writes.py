@@ -16,7 +16,7 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
 from commcheck.jobs import perftest, rdma
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.pairing import Plan, Preview, next_round, preview
 from commcheck.jobs.places import verdicts as places_of
 from commcheck.jobs.said import error

@@ -85,10 +85,8 @@ class Entry:
     name: str  # "nccl:all_reduce"
     state: str  # "scheduled", "started", "completed"
     inputs: tuple[tuple[int, ...], ...]
-    outputs: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
     is_p2p: bool
-    op: int
     frame: str  # file and line of the caller, where the dump has it
 
     @property
@@ -230,17 +228,14 @@ def _entry(told: Any) -> Entry | None:
     name = (
         str(group[0]) if isinstance(group, list | tuple) and group else str(told.get("pg_id", ""))
     )
-    op = told.get("op_id")
     return Entry(
         group=name,
         seq=seq,
         name=str(told.get("profiling_name", "")),
         state=str(told.get("state", "")),
         inputs=tuple(_sizes(told.get("input_sizes"))),
-        outputs=tuple(_sizes(told.get("output_sizes"))),
         dtypes=tuple(str(each) for each in told.get("input_dtypes") or () if isinstance(each, str)),
         is_p2p=is_p2p,
-        op=op if isinstance(op, int) else 0,
         frame=_frame(told.get("frames")),
     )
 

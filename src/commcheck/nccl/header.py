@@ -17,7 +17,7 @@ PREFIX_MOST: Final = 400
 
 _HOST: Final = regex(r"\w[\w-]{0,254}$")
 _NUMBER: Final = regex(r"\d{1,10}")
-_DEV: Final = regex(r"\[(-?\d{1,4})\]")
+_DEV: Final = regex(r"\[-?\d{1,4}\]")
 _MS: Final = regex(r"\d+\.\d+")
 _FILE: Final = regex(r"[\w./+-]{1,120}:\d{1,6}")
 _FUNCTION: Final = regex(r" \([^()]{0,80}\)$")
@@ -31,7 +31,6 @@ class Head:
     host: str
     pid: int
     tid: int
-    dev: int | None
     file: str
     start: int
     stamp: str
@@ -49,14 +48,12 @@ def parse_head(text: str, end: int, known: Collection[str], *, first: bool = Tru
     if function:
         tail = tail[: function.start()]
     words = tail.split(" ")
-    file, dev = "", None
+    file = ""
     if len(words) > 1 and _FILE.fullmatch(words[-1]) and words[-1].count(":") == 1:
         file = words.pop()
     if len(words) > 1 and _MS.fullmatch(words[-1]):
         words.pop()
-    match = _DEV.fullmatch(words[-1]) if len(words) > 1 else None
-    if match:
-        dev = int(match[1])
+    if len(words) > 1 and _DEV.fullmatch(words[-1]):
         words.pop()
     parts = words[-1].rsplit(":", 2)
     if len(parts) != 3 or not all(_NUMBER.fullmatch(part) for part in parts[1:]):
@@ -69,7 +66,7 @@ def parse_head(text: str, end: int, known: Collection[str], *, first: bool = Tru
         return None
     start = place + len(before)
     stamp = _STAMP.search(text[max(0, start - 70) : start])
-    return Head(host, int(parts[1]), int(parts[2]), dev, file, start, stamp[1] if stamp else "")
+    return Head(host, int(parts[1]), int(parts[2]), file, start, stamp[1] if stamp else "")
 
 
 def _split_host(word: str, known: Collection[str], *, first: bool) -> tuple[str, str]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import glob
 import gzip
+import os
 import zlib
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Final
 
 from commcheck.errors import UsageError
+from commcheck.files import read_rest, read_whole
 from commcheck.lazy import dataclass
 
 STDIN: Final = "-"
@@ -41,7 +44,7 @@ def read_all(paths: Sequence[str], stdin: IO[bytes] | None = None) -> list[Given
             found[STDIN] = Given(STDIN, stdin.read(BYTES_MOST) if stdin else b"")
             continue
         for path in _named(given, problems):
-            key = str(path.resolve())
+            key = os.path.realpath(path)
             if key not in found:
                 try:
                     found[key] = _read(path)
@@ -55,23 +58,19 @@ def read_all(paths: Sequence[str], stdin: IO[bytes] | None = None) -> list[Given
 def _named(given: str, problems: list[str]) -> list[Path]:
     # Path.glob takes no absolute pattern.
     paths = [Path(given)] if Path(given).exists() else list(map(Path, glob.glob(given)))  # noqa: PTH207
-    files = [
-        file
-        for path in paths
-        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
-        if file.is_file()
-    ]
+    files = [file for path in paths for file in (_within(path) if path.is_dir() else [path])]
     if not files:
         problems.append(f"{given}: no such file, folder or pattern, or the folder holds no file")
     return files
 
 
+def _within(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
 def _read(path: Path) -> Given:
-    with path.open("rb") as raw:
-        data = raw.read(BYTES_MOST + 1)
+    data = read_whole(path, BYTES_MOST)
     if data[:2] == b"\x1f\x8b":
-        with gzip.open(path) as packed:
-            data = packed.read(BYTES_MOST + 1)
-    if len(data) > BYTES_MOST:
-        raise OSError(27, f"larger than {BYTES_MOST >> 20} MiB")
+        with gzip.GzipFile(fileobj=BytesIO(data)) as packed:
+            data = read_rest(packed, BYTES_MOST)
     return Given(str(path), data, path.stat().st_mtime)

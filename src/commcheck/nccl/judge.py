@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
-from commcheck.lazy import dataclass, regex
+from commcheck.lazy import regex
 from commcheck.model import Cause, Status, Verdict, Words
 from commcheck.nccl import (
     rules_diag,
@@ -23,7 +23,7 @@ from commcheck.nccl import (
 )
 from commcheck.nccl.case import Case
 from commcheck.nccl.rules_errors import first_cause
-from commcheck.nccl.ruling import INFO_EVERYWHERE, Found, Rule, Ruling, other, unknown
+from commcheck.nccl.ruling import INFO_EVERYWHERE, Found, Judgement, Rule, Ruling, other, unknown
 from commcheck.nccl.topology import figure, rings
 from commcheck.report.ranges import natural
 
@@ -56,28 +56,6 @@ NEEDED_ON_NETWORK: Final = ("LOG-023", "LOG-024")
 CUDA_ONLY: Final = frozenset({"LOG-017", "LOG-043", "LOG-045"})
 
 _PLACE: Final = regex(r"\{(\w+)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What was found, and each rule's answer."""
-
-    verdicts: tuple[Verdict, ...]
-    rulings: Mapping[str, Ruling]
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """Rules that could tell."""
-        return tuple(r for r, ruling in self.rulings.items() if ruling.state in ("wrong", "right"))
-
-    @property
-    def not_judged(self) -> Mapping[str, str]:
-        """Rules that could not, with why and what to turn on."""
-        return {
-            rule: f"{ruling.why}; {ruling.turn_on}"
-            for rule, ruling in self.rulings.items()
-            if ruling.state == "unknown"
-        }
 
 
 def judge(case: Case) -> Judgement:

@@ -10,23 +10,25 @@ import glob
 import gzip
 import lzma
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final
 
 from commcheck.analysis import Analysis
 from commcheck.errors import UsageError
+from commcheck.files import Readable, opened
 from commcheck.lazy import dataclass
 from commcheck.model import Evidence, Finding, Host, Result, Verdict
 from commcheck.nccl import ray
 from commcheck.nccl.as_json import facts_of
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job
-from commcheck.nccl.judge import ID, TITLE, Judgement, judge
+from commcheck.nccl.judge import ID, TITLE, judge
 from commcheck.nccl.pipeline import scan_apart
 from commcheck.nccl.reader import Desk, FileReader
 from commcheck.nccl.rules_errors import first_cause
-from commcheck.nccl.ruling import rule_notes
+from commcheck.nccl.ruling import Judgement, rule_notes
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
 from commcheck.report.ranges import fold_hosts
@@ -106,25 +108,21 @@ def _scan(source: _Input, reader: FileReader) -> tuple[int, bool, str]:
     try:
         for chunk in _chunks(source.name) if source.chunks is None else source.chunks:
             scanner.feed(chunk)
-    except (OSError, EOFError, lzma.LZMAError) as problem:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
         # A compressed file that was cut: what came before is read all the same.
         error = str(problem) or type(problem).__name__
     cut = scanner.close() or bool(error)
     return scanner.number, cut, error
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-def _pieces(file: _Readable) -> Iterator[bytes]:
+def _pieces(file: Readable) -> Iterator[bytes]:
     while chunk := file.read(CHUNK_BYTES):
         yield chunk
 
 
 def _chunks(name: str) -> Iterable[bytes]:
     path = Path(name)
-    with path.open("rb") as raw:
+    with opened(path) as raw:
         magic = raw.read(6)
         raw.seek(0)
         if magic[:2] == b"\x1f\x8b":
@@ -158,7 +156,7 @@ def _inputs(paths: Sequence[str], stdin: IO[bytes] | None, now_s: float | None) 
             files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
             if not files:
                 problems.append(f"{path}: the folder holds no file")
-            found |= {str(file.resolve()): file for file in files}
+            found |= {os.path.realpath(file): file for file in files}
     problems += [
         f"{file}: zstd is not read: zstd -dc {file} | commcheck analyze log -"
         for file in found.values()
@@ -179,7 +177,8 @@ def _of_ray(source: str) -> Iterator[_Input]:
 
 def _input(path: Path, now_s: float | None) -> _Input:
     try:
-        stat = path.stat()
+        with opened(path) as file:
+            stat = os.fstat(file.fileno())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     age = None if now_s is None else max(0.0, now_s - stat.st_mtime)

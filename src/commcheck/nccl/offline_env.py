@@ -20,7 +20,7 @@ from commcheck.lazy import dataclass, regex
 from commcheck.model import Evidence, Finding, Host, Result
 from commcheck.nccl import ray
 from commcheck.nccl.environment.documents import declared
-from commcheck.nccl.environment.judge import ID, TITLE, Judgement, judge
+from commcheck.nccl.environment.judge import ID, TITLE, judge
 from commcheck.nccl.environment.model import (
     CONF,
     ECHO,
@@ -42,7 +42,7 @@ from commcheck.nccl.environment.sources import (
 )
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.offline import read_logs
-from commcheck.nccl.ruling import rule_notes
+from commcheck.nccl.ruling import Judgement, rule_notes
 from commcheck.nccl.site import Site, SiteHost, site_of
 from commcheck.report.record import PlannedCheck
 

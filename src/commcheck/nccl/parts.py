@@ -14,6 +14,7 @@ from commcheck.nccl.job_logs import JobLog, JobLogs, take
 from commcheck.nccl.judge import judge, summary
 from commcheck.nccl.reader import Desk
 from commcheck.nccl.site import Site, SiteHost
+from commcheck.together import sharing
 
 WRONG = (Status.FAIL, Status.WARN)
 
@@ -59,24 +60,11 @@ def part_of(case: Case, logs: JobLogs, own: tuple[Verdict, ...]) -> Part | None:
 
 def judge_parts(parts: Mapping[str, Part]) -> Iterable[Whole]:
     """Every job of which a host has a part; where it is the only one, what that says by itself."""
-    for hosts in _jobs(parts):
+    for hosts in sharing({host: part.comms for host, part in parts.items()}):
         if len(hosts) > 1:
             yield _judged({host: parts[host] for host in hosts})
         else:
             yield Whole(tuple(hosts), {host: parts[host].own for host in hosts})
-
-
-def _jobs(parts: Mapping[str, Part]) -> list[list[str]]:
-    """Hosts that share a communicator, directly or over others, in their order."""
-    group: dict[str, list[str]] = {}
-    for host, part in parts.items():
-        mine = [host]
-        others = {id(group[comm]): group[comm] for comm in part.comms if comm in group}
-        for other in others.values():
-            mine = [*other, *mine]
-        for comm in {*part.comms, *(c for h in mine for c in parts[h].comms)}:
-            group[comm] = mine
-    return list({id(hosts): hosts for hosts in group.values()}.values())
 
 
 def _judged(parts: Mapping[str, Part]) -> Whole:

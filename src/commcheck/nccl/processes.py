@@ -41,6 +41,12 @@ class Process:
         told = self.get("RANK")
         return int(told) if told is not None and re.fullmatch(r"\d{1,7}", told) else None
 
+    @property
+    def job(self) -> str:
+        """The job that it is a rank of: its meeting point; "" where nothing tells it."""
+        place, port = self.get("MASTER_ADDR"), self.get("MASTER_PORT")
+        return f"{place or '?'}:{port or '?'}" if place or port else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Users:
@@ -161,10 +167,9 @@ def ranks(users: Users) -> tuple[Process, ...]:
 
 
 def jobs(processes: Iterable[Process]) -> dict[str, tuple[Process, ...]]:
-    """Ranks by the job that they belong to: its meeting point and size."""
+    """Ranks by the job that they belong to."""
     found: dict[str, list[Process]] = {}
     for process in processes:
         if process.rank is not None:
-            where = f"{process.get('MASTER_ADDR') or '?'}:{process.get('MASTER_PORT') or '?'}"
-            found.setdefault(where, []).append(process)
+            found.setdefault(process.job or "?:?", []).append(process)
     return {name: tuple(members) for name, members in found.items()}

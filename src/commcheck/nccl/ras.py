@@ -61,19 +61,16 @@ class Comm:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One answer of the service. ``statuses``: of the groups, in text. ``complete``: to its end."""
+    """One answer of the service. ``statuses``: of the groups, in text."""
 
     version: str
     comms: tuple[Comm, ...]
     unreachable: tuple[Proc, ...] = ()
     dead: tuple[Proc, ...] = ()
     statuses: tuple[tuple[str, str], ...] = ()  # (status, errors) of each group
-    processes: int | None = None
     gpus: int | None = None
     timeouts: int = 0
     seconds: float | None = None
-    is_json: bool = False
-    complete: bool = True
 
     def counts(self) -> dict[tuple[str, int, str], int]:
         """Launched collectives by communicator, rank and name."""
@@ -104,7 +101,7 @@ _TAKEN: Final = regex(r"^Communicators\.\.\. \((\d+\.\d+)s\)", re.MULTILINE)
 _GROUP: Final = regex(
     r"^ *\d+ +\d+ +\d+ +[\d-]+ +[\d-]+ +\d+ +([A-Z][A-Z,]*) +([A-Z][A-Z,]*) *$", re.MULTILINE
 )
-_TOTALS: Final = regex(r"^ +\d+ +[\d-]+ +[\d-]+ +(\d+) +(\d+) *$", re.MULTILINE)
+_TOTALS: Final = regex(r"^ +\d+ +[\d-]+ +[\d-]+ +\d+ +(\d+) *$", re.MULTILINE)
 _PROC: Final = regex(r"^  Process (\d+) on node (\S+) managing GPUs? (.+)$")
 _RANK: Final = regex(
     r"^  Rank (\d+)(?: has launched up to operation (\d+))?"
@@ -161,8 +158,7 @@ def _of_text(text: str) -> Report:
         unreachable=tuple(draft.unreachable),
         dead=tuple(draft.dead),
         statuses=statuses,
-        processes=int(totals[-1][0]) if totals else None,
-        gpus=int(totals[-1][1]) if totals else None,
+        gpus=int(totals[-1]) if totals else None,
         timeouts=int(timeouts[1]) if timeouts else 0,
         seconds=float(taken[1]) if taken else None,
     )
@@ -228,7 +224,6 @@ def _of_json(text: str) -> Report:
         dead=tuple(proc for proc, dead in lost.items() if dead),
         timeouts=_int(ras.get("timeouts_count")),
         seconds=_float(ras.get("collection_time_sec")),
-        is_json=True,
     )
 
 

@@ -179,6 +179,16 @@ def _zigzag(case: Case) -> Ruling:
     )
 
 
+def _half_told(case: Case, comm: Comm) -> str:
+    """Why not every channel was printed, or empty: what is cut in the middle looks uneven."""
+    if case.job.stats.cut_files:
+        return "a file ends in the middle of a line"
+    if open_ := sum(not member.complete for member in comm.members.values()):
+        return f"{open_} of {len(comm.members)} ranks are not known to have completed init"
+    alone = sum(receives < 0 for _, receives in comm.rails.values())
+    return f"{alone} channels are printed by their sender only" if alone else ""
+
+
 def _rails(case: Case) -> Ruling:
     if not case.network_in_use:
         return other("the network is not used by this job (one host, or one NVLink domain)")
@@ -187,6 +197,8 @@ def _rails(case: Case) -> Ruling:
         return unknown(case.uncountable, case.turn_on_whole)
     if comm is None or not comm.nic_use:
         return unknown("no sending channel over the network was printed", INFO_EVERYWHERE)
+    if why := _half_told(case, comm):
+        return unknown(why, "read the whole file, once the job trains")
     found = []
     judged = False
     for host in case.hosts:

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Figure, Status
+from commcheck.model import Cause, Figure, Status, Verdict
 from commcheck.nccl.case import Case
 from commcheck.report.ranges import fold_hosts
 
@@ -61,6 +61,37 @@ def unknown(why: str, turn_on: str) -> Ruling:
 def wrong(*found: Found) -> Ruling:
     """What was found; nothing found is right."""
     return Ruling("wrong", tuple(found)) if found else right()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found, and each rule's answer."""
+
+    verdicts: tuple[Verdict, ...]
+    rulings: Mapping[str, Ruling]
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Rules that could tell."""
+        return tuple(r for r, ruling in self.rulings.items() if ruling.state in ("wrong", "right"))
+
+    @property
+    def not_judged(self) -> Mapping[str, str]:
+        """Rules that could not, with why and what to turn on."""
+        return {
+            rule: f"{ruling.why}; {ruling.turn_on}"
+            for rule, ruling in self.rulings.items()
+            if ruling.state == "unknown"
+        }
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is right and worth knowing all the same."""
+        return tuple(
+            f"{rule}: {ruling.why}"
+            for rule, ruling in self.rulings.items()
+            if ruling.state == "right" and ruling.why
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,11 @@ from commcheck.lazy import dataclass, regex
 
 _CRI: Final = regex(r"(\d{4}-\d\d-\d\dT\S{9,30}) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
 _KEYS: Final = ("log", "message", "msg", "text")
-_RAY: Final = regex(r"\((?:[A-Za-z_][\w.:<>-]* )?pid=(\d{1,9})(?:, ip=([\w.:-]+))?\) ?")
 _REPEATED: Final = regex(r" *\[repeated (\d{1,9})x across cluster\].*", re.DOTALL)
 _RANK: Final = regex(r"\[rank(\d{1,6})\]:")
 _LOCAL: Final = regex(r"\[default(\d{1,4})\]:")
 _MPI: Final = regex(r"\[(?:[\w.-]+@)?\d+,(\d{1,6})\]<std(?:out|err|diag)>: ?")
 _TASK: Final = regex(r"(\d{1,6}): ")
-_POD: Final = regex(r"\[pod/([\w.-]+)(?:/[\w.-]+)?\] ?")
 _TIME: Final = regex(
     r"(\d{4})-(\d\d)-(\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?"
 )
@@ -110,12 +108,10 @@ def time_s(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What stands in front of a line tells: global rank, local rank, pod, address."""
+    """What stands in front of a line tells: global rank and local rank."""
 
     rank: int | None = None
     local_rank: int | None = None
-    pod: str = ""
-    ip: str = ""
 
 
 def told_by(prefix: str) -> Told:
@@ -123,10 +119,8 @@ def told_by(prefix: str) -> Told:
     if not prefix:
         return Told()
     rank = _RANK.search(prefix) or _MPI.search(prefix) or _TASK.fullmatch(prefix)
-    local, pod, ray = _LOCAL.search(prefix), _POD.search(prefix), _RAY.search(prefix)
+    local = _LOCAL.search(prefix)
     return Told(
         rank=int(rank[1]) if rank else None,
         local_rank=int(local[1]) if local else None,
-        pod=pod[1] if pod else "",
-        ip=ray[2] or "" if ray else "",
     )

@@ -10,9 +10,11 @@ import errno
 import fcntl
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import quote
@@ -20,6 +22,7 @@ from urllib.parse import quote
 from commcheck.collect.base import Frame
 from commcheck.discover import bundled_folder
 from commcheck.errors import NotKept, RunFolderError, UsageError
+from commcheck.files import lines_of, opened, read_whole
 from commcheck.lazy import regex
 from commcheck.report import html, junit, markdown, prom
 from commcheck.report.collector import put_off
@@ -36,6 +39,12 @@ INVENTORY: Final = "inventory.json"
 SUMMARY: Final = "summary.md"
 REPORT: Final = "report.html"
 METRICS: Final = "metrics.prom"
+_LINE_MOST: Final = 256 << 20
+"""Of an event, and of the inventory: what ten thousand hosts are asked is a tenth of it."""
+
+_FRAMES_MOST: Final = 1 << 30
+"""Of a host, in bytes: its commands' caps together are less."""
+
 _OURS: Final = regex(r"TEST-commcheck-(physical|library|runtime|application)(-[0-9]+)?\.xml")
 
 
@@ -92,8 +101,11 @@ class RunFolder:
 
         What a kill left of a last line is dropped, so that all readers see the same.
         """
-        with self._lock:
-            descriptor = self._descriptor("")
+        try:
+            with self._lock:
+                descriptor = self._descriptor("")
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot write: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -114,8 +126,9 @@ class RunFolder:
         """The run as its events tell it. Raises ``RunFolderError``."""
         try:
             path = self.path / EVENTS
-            with path.open(encoding="utf-8", errors="replace", newline="\n") as f, put_off():
-                return record_from_events(f)
+            told = TextIOWrapper(opened(path), encoding="utf-8", errors="replace", newline="\n")
+            with told, put_off():
+                return record_from_events(lines_of(told, _LINE_MOST))
         except OSError as error:
             raise RunFolderError(f"{self.path / EVENTS}: {error.strerror}") from error
         except RunFolderError as error:
@@ -138,16 +151,18 @@ class RunFolder:
         wanted = tuple(f'{{"key":"{key}'.encode() for key in of) or (b"",)
         path = self._frames_path(host)
         try:
-            lines = path.read_bytes().split(b"\n")
+            lines = read_whole(path, _FRAMES_MOST).split(b"\n")
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise RunFolderError(f"{path}: cannot be read: {error.strerror}") from error
         whole, cut = lines[:-1], lines[-1]
         for number, line in enumerate(whole, start=1):
             if not line.startswith(wanted):
                 continue
             try:
                 yield read_frame(decoded(line))
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 raise RunFolderError(f"{path}:{number}: no frame: {error!r}") from error
         del cut  # a frame is whole only with its newline
 
@@ -168,7 +183,7 @@ class RunFolder:
             except OSError as error:
                 raise NotKept(
                     f"{self.path}: cannot write: {error.strerror}; what is there is whole: "
-                    f"make room, then go on with run --resume {self.path.name}"
+                    f"mend that, then go on with run --resume {self.path.name}"
                 ) from error
 
     def _descriptor(self, host: str) -> int:
@@ -186,6 +201,9 @@ class RunFolder:
         return self._mode & 0o666
 
     def _make(self, folder: Path) -> None:
+        if folder.is_symlink():
+            # A folder from elsewhere must not send what is written outside of it.
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder.name} is a link, wanted a folder")
         if not folder.is_dir():
             folder.mkdir()
             folder.chmod(self._mode)
@@ -204,10 +222,11 @@ class RunFolder:
         """What ``keep_inventory`` kept. Raises ``RunFolderError``."""
         path = self.path / INVENTORY
         try:
-            kept: dict[str, Any] = json.loads(path.read_bytes())
+            kept: dict[str, Any] = json.loads(read_whole(path, _LINE_MOST))
         except (OSError, ValueError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or error
             raise RunFolderError(
-                f"{path}: the run kept no inventory, name one with -i: {error}"
+                f"{path}: the run kept no inventory, name one with -i: {why}"
             ) from error
         if not isinstance(kept, dict):
             raise RunFolderError(f"{path}: no inventory, want an object")
@@ -309,7 +328,10 @@ def _point_latest(base: Path, run_id: str) -> None:
 
 def _open(path: Path, flags: int, mode: int = 0) -> IO[bytes]:
     """Never through a link: reports go where the operator said, and nowhere else."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{path.name} is no file")  # a pipe would keep us waiting
     return os.fdopen(descriptor, "r+b" if flags & os.O_RDWR else "wb")
 
 
@@ -328,7 +350,8 @@ def _replace(path: Path, parts: Iterable[bytes], mode: int) -> None:
     """Write beside and rename. No glob for ``*.xml`` matches the temporary name."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with _open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode) as stream:
+        fresh.unlink(missing_ok=True)
+        with _open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as stream:
             stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())

@@ -50,7 +50,10 @@ def _seconds(told: Any) -> float:
 
 
 def read_frame(line: Mapping[str, Any]) -> Frame:
-    """The frame of a line, parsed. Raises ``ValueError``, ``KeyError``, ``TypeError`` for none."""
+    """The frame of a line, parsed.
+
+    Raises ``ValueError``, ``KeyError``, ``TypeError``, ``OverflowError`` for none.
+    """
     return Frame(
         key=str(line["key"]),
         stdout=_read_bytes(line, "stdout"),

@@ -1,7 +1,8 @@
 """One message about a run to a chat robot or a webhook, where one is configured.
 
-A message holds words of ours, names of hosts and causes: no output of a host, no address, no
-secret. A hook never changes a verdict or an exit code: what goes wrong is one warning.
+A robot's message holds words of ours, names of hosts and causes: no output of a host, no address,
+no secret. A webhook gets the head of ``results.json``, with a reason for each cause. A hook never
+changes a verdict or an exit code: what goes wrong is one warning.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from urllib.parse import quote_plus, urlsplit
 
 from commcheck.diagnose import Diagnosis, Group, diagnose
 from commcheck.errors import UsageError
+from commcheck.files import read_whole
 from commcheck.lazy import dataclass
 from commcheck.model import Status
 from commcheck.report.cleaning import clean, cut, one_line
@@ -48,6 +50,7 @@ _LIMITS: Final[Mapping[Type, int]] = {
     "webhook": 1 << 20,
 }
 
+_SECRET_MOST: Final = 1 << 16
 _LANGS: Final = ("en", "zh")
 _KEYS: Final = ("type", "url_file", "url_env", "secret_file", "secret_env", "when", "lang", "link")
 
@@ -117,7 +120,8 @@ def hook_of(name: str, table: object, folder: Path, place: str) -> Hook:
 def _secret(told: Mapping[str, str], what: str, folder: Path, wrong: str) -> str:
     if path := told.get(f"{what}_file"):
         try:
-            return (folder / Path(path).expanduser()).read_text("utf-8").strip()
+            found = folder / Path(path).expanduser()
+            return read_whole(found, _SECRET_MOST).decode().strip()
         except (OSError, ValueError) as error:
             raise UsageError(f"{wrong}: {what}_file cannot be read: {error} [hook]") from error
     if variable := told.get(f"{what}_env"):

@@ -165,7 +165,6 @@ CHINESE: Final[Mapping[str, str]] = {
     # Runbook
     "The sections of the runbook for what was found, so that they are at hand without a network.":
         "与所发现问题相关的手册章节，断网时也可查阅（手册为英文）。",
-    "Judged after": "在此之后判定：",
     # Run
     "Started": "开始",
     "UTC, as every time here": "UTC,本页所有时间均为 UTC",
@@ -243,7 +242,6 @@ CHINESE: Final[Mapping[str, str]] = {
 
 COUNTED: Final[Mapping[str, str]] = {
     "host": "台主机",
-    "other host": "台其他主机",
     "more host": "台其他主机",
     "file": "个文件",
     "check": "个检查",

@@ -44,7 +44,14 @@ def record_from_events(lines: Iterable[str]) -> Record:
             found = first.get("schema", "none")
             raise RunFolderError(f"schema {found!r} where this commcheck reads {SCHEMA}")
         return _record(_info(first), events)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise RunFolderError(f"no event stream: {type(error).__name__}: {error}") from error
 
 

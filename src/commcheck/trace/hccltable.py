@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from commcheck.files import read_whole
 from commcheck.trace.facts import Hccl, Link
 from commcheck.trace.source import Foreign
 
@@ -30,9 +31,7 @@ def beside(path: Path) -> Hccl | None:
     if not found.is_file():
         return None
     try:
-        if found.stat().st_size > _BYTES_MOST:
-            raise Foreign(str(found), f"is larger than {_BYTES_MOST >> 20} MiB")
-        return parse(json.loads(found.read_bytes()))
+        return parse(json.loads(read_whole(found, _BYTES_MOST)))
     except OSError as error:
         raise Foreign(str(found), f"cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Final
 
+from commcheck.files import lines_of, opened
 from commcheck.trace.ascend import COMPUTE, MEMORY, transfer_named
 from commcheck.trace.facts import RankFacts
 from commcheck.trace.microseconds import nanoseconds
@@ -26,6 +28,8 @@ _NAME, _START, _DURATION = "Name", "Start Time(us)", "Duration(us)"
 _CORE, _STEP = "Accelerator Core", "Step Id"
 _NEEDED: Final = (_NAME, _CORE, _START, _DURATION)
 
+_LINE_MOST: Final = 1 << 20
+
 Spans = dict[str, tuple[int, int]]
 """First start and last end by step."""
 
@@ -35,8 +39,8 @@ def read(path: Path) -> tuple[RankFacts, ...]:
     trace = Trace(path.name, layout="ascend", backend="hccl", rank=rank_beside(path))
     steps: Spans = {}
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            table = csv.DictReader(file)
+        with TextIOWrapper(opened(path), newline="", encoding="utf-8-sig") as file:
+            table = csv.DictReader(lines_of(file, _LINE_MOST))
             missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
             if missing:
                 what = f"has no column {missing[0]!r}; expected kernel_details.csv of torch_npu"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from commcheck.lazy import regex
@@ -114,7 +116,7 @@ def rank_beside(path: Source) -> int | None:
         return int(found[1])
     if isinstance(path, Held):
         return None
-    for folder in path.resolve().parents[:2]:
+    for folder in Path(os.path.realpath(path)).parents[:2]:
         for each in sorted(folder.glob("profiler_info_*.json")):
             info = _INFO.fullmatch(each.name)
             if info:

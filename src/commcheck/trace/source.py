@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Final
 
+from commcheck import files
 from commcheck.errors import UsageError
 from commcheck.lazy import dataclass, regex
 from commcheck.trace.store import DECODER, Progress
@@ -68,7 +69,7 @@ Source = Path | Held
 
 def opened(source: Source) -> IO[bytes]:
     """The bytes of a source, from their beginning. Raises ``OSError``."""
-    return BytesIO(source.data) if isinstance(source, Held) else source.open("rb")
+    return BytesIO(source.data) if isinstance(source, Held) else files.opened(source)
 
 
 def size_of(source: Source) -> int:

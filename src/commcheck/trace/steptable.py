@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
+from commcheck.files import read_whole
 from commcheck.trace.facts import RankFacts, Step
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.read import rank_beside
@@ -19,21 +21,23 @@ NAMES: Final = ("step_trace_time.csv", "cluster_step_trace_time.csv")
 _COMPUTE, _COMM, _FREE = "Computing", "Communication", "Free"
 _EXPOSED, _OVERLAPPED, _BUBBLE = "Communication(Not Overlapped)", "Overlapped", "Bubble"
 _NEEDED: Final = (_COMPUTE, _EXPOSED, _OVERLAPPED, _COMM, _FREE)
+_BYTES_MOST: Final = 64 << 20
+"""A row is a step of a rank, some hundred bytes, and all are held."""
 
 
 def read(path: Path) -> tuple[RankFacts, ...]:
     """The facts of every rank in the table. Raises ``Foreign`` where it is no such table."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            table = csv.DictReader(file)
-            columns = table.fieldnames or ()
-            missing = [name for name in _NEEDED if name not in columns]
-            if missing:
-                raise Foreign(
-                    str(path),
-                    f"has no column {missing[0]!r}; expected step_trace_time.csv of torch_npu",
-                )
-            rows = [row for row in table if row.get("Type", "rank") in ("rank", None)]
+        text = read_whole(path, _BYTES_MOST).decode("utf-8-sig")
+        table = csv.DictReader(StringIO(text, newline=""))
+        columns = table.fieldnames or ()
+        missing = [name for name in _NEEDED if name not in columns]
+        if missing:
+            raise Foreign(
+                str(path),
+                f"has no column {missing[0]!r}; expected step_trace_time.csv of torch_npu",
+            )
+        rows = [row for row in table if row.get("Type", "rank") in ("rank", None)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise Foreign(str(path), f"cannot be read as a table: {error}") from None
     by_rank: dict[str, list[Step]] = {}

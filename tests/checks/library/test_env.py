@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from checks.library.env import CHECK
-from commcheck.model import Accelerator, Cause, Kind, Machine, Rail, Status
+from commcheck.check import EveryRail, Nothing, Unread
+from commcheck.model import (
+    Accelerator,
+    Cause,
+    Kind,
+    Machine,
+    Origin,
+    Rail,
+    Status,
+    Verdict,
+    Wanted,
+)
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.causes import (
     CONF_SYNTAX,
@@ -41,6 +54,8 @@ from commcheck.nccl.environment.causes import (
     TRAFFIC_CLASS,
     TUNING,
 )
+from commcheck.nccl.environment.model import Layer
+from commcheck.nccl.processes import Process, Users
 from tests.checks.conftest import RAIL, Judge
 
 MACHINE = Machine("gpu-01", "gpu-roce", rails=(RAIL,), accelerators=(Accelerator(0, "nvidia"),))
@@ -188,3 +203,110 @@ def test_a_rail_that_is_not_there_is_not_asked(judged: Judge) -> None:
     machine = replace(MACHINE, rails=(RAIL, gone))
     verdict = judged(CHECK, answers("NCCL_DEBUG=WARN"), machine=machine).verdict
     assert "mlx5_1" not in verdict.reason
+
+
+# --- jobs ---------------------------------------------------------------------------------------
+
+
+NOT_READ = Unread("it is not there", "CommandNotRun")
+
+
+def rank(number: int, text: str = "", *, port: int = 29500, **more: str) -> Process:
+    """A rank of a job on two hosts of two ranks each."""
+    told = {"MASTER_ADDR": "gpu-01", "MASTER_PORT": str(port), "WORLD_SIZE": "4",
+            "LOCAL_WORLD_SIZE": "2", "RANK": str(number), **more}  # fmt: skip
+    told |= dict(word.split("=", 1) for word in text.split())
+    return Process(41000 + number, tuple(sorted(told.items())))
+
+
+def seen_on(*processes: Process) -> Any:
+    unread: Any = dict.fromkeys(
+        ("addresses", "modules", "gpus", "files", "pci", "npu_pfc"), NOT_READ
+    )
+    rails: Any = dict.fromkeys(("qos", "marking", "gids"), EveryRail({}))
+    return CHECK.seen(users=Users(processes), conf=Layer({}), **unread, **rails)
+
+
+def undeclared() -> Any:
+    unset: Any = dict.fromkeys(CHECK.want.__dataclass_fields__, Wanted(None, Origin("inventory")))
+    return CHECK.want(**unset)
+
+
+def own(*processes: Process) -> dict[str, Status]:
+    found = CHECK.judge(seen_on(*processes), MACHINE, undeclared(), Nothing())
+    verdicts = (found,) if isinstance(found, Verdict) else found
+    return {verdict.rule: verdict.status for verdict in verdicts if verdict.cause}
+
+
+def together(**hosts: tuple[Process, ...]) -> dict[str, list[tuple[str, Status]]]:
+    """What is told of each host once all were looked at, where it is not what it told itself."""
+    assert CHECK.together is not None
+    parts = {}
+    for name, processes in hosts.items():
+        machine = replace(MACHINE, name=name)
+        part = CHECK.together.part(seen_on(*processes), machine, undeclared())
+        if part is not None:
+            parts[name] = pickle.loads(pickle.dumps(part))
+    told = {}
+    for whole in CHECK.together.judge(parts):
+        for name, verdicts in whole.verdicts.items():
+            told[name] = [(v.rule, v.status) for v in verdicts]
+    return told
+
+
+def test_two_jobs_on_one_host_may_be_set_otherwise() -> None:
+    assert own(rank(0, "NCCL_BUFFSIZE=8388608"), rank(1)) == {"ENV-001": Status.FAIL}
+    assert own(rank(0, "NCCL_BUFFSIZE=8388608"), rank(0, port=29501)) == {}
+
+
+def test_a_host_set_unlike_the_others_of_its_job_is_told() -> None:
+    odd = "NCCL_BUFFSIZE=8388608"
+    three = {
+        name: tuple(rank(number, text, WORLD_SIZE="6") for number in numbers)
+        for name, text, numbers in (
+            ("gpu-01", "", (0, 1)),
+            ("gpu-02", odd, (2, 3)),
+            ("gpu-03", "", (4, 5)),
+        )
+    }
+    found = together(**three)
+    assert found == {"gpu-02": [("ENV-001", Status.FAIL)]}
+
+
+def test_of_two_halves_the_one_whose_value_is_wrong_by_itself_is_told() -> None:
+    tree = "NCCL_ALGO=Tree"  # a warning by itself
+    found = together(**{"gpu-01": (rank(0), rank(1)), "gpu-02": (rank(2, tree), rank(3, tree))})
+    assert found == {"gpu-02": [("ENV-001", Status.FAIL), ("ENV-034", Status.WARN)]}
+    odd = "NCCL_BUFFSIZE=8388608"
+    found = together(**{"gpu-01": (rank(0), rank(1)), "gpu-02": (rank(2, odd), rank(3, odd))})
+    assert found == {name: [("ENV-001", Status.FAIL)] for name in ("gpu-01", "gpu-02")}
+
+
+def test_what_a_host_has_failed_for_is_not_told_again() -> None:
+    off = "NCCL_NET=RoCE"
+    assert own(rank(2, off), rank(3, off)) == {"ENV-012": Status.FAIL}
+    assert together(**{"gpu-01": (rank(0), rank(1)), "gpu-02": (rank(2, off), rank(3, off))}) == {}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"port": 29501},
+        {"MASTER_ADDR": "localhost"},
+        {"MASTER_ADDR": "127.0.0.1"},
+        {"MASTER_ADDR": "::1"},
+        {"LOCAL_WORLD_SIZE": "4"},
+        {"WORLD_SIZE": "8"},
+    ],
+)
+def test_other_jobs_are_not_held_against_each_other(others: dict[str, Any]) -> None:
+    odd = "NCCL_BUFFSIZE=8388608"
+    mine = {k: v for k, v in others.items() if k != "port" and k != "WORLD_SIZE"}
+    one = (rank(0, **mine), rank(1, **mine))
+    assert together(**{"gpu-01": one, "gpu-02": (rank(2, odd, **others),)}) == {}
+
+
+def test_ranks_of_one_number_are_of_two_jobs_that_meet_at_one_name() -> None:
+    odd = "NCCL_BUFFSIZE=8388608"
+    found = together(**{"gpu-01": (rank(0), rank(1)), "gpu-02": (rank(0, odd), rank(1, odd))})
+    assert found == {}

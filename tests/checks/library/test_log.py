@@ -458,6 +458,20 @@ def test_machines_that_log_under_one_name_are_not_blamed() -> None:
     assert {verdict.status for verdict in judgement.verdicts} == {Status.SKIP}
 
 
+def test_a_log_that_is_cut_shows_no_uneven_rails() -> None:
+    """What was printed by then looks uneven on every healthy job."""
+    idle = GOOD.replace("via NET/IB/1", "via NET/IB/0")
+    assert judged(idle).rulings["LOG-024"].state == "wrong"
+    lines = idle.splitlines(True)
+    last = max(at for at, line in enumerate(lines) if "[receive] via NET" in line)
+    for text in (
+        "".join(lines[:last]) + "".join(line for line in lines[last:] if "COMPLETE" in line),
+        without(idle, "Init COMPLETE"),
+        idle.rstrip("\n")[:-5],
+    ):
+        assert judged(text).rulings["LOG-024"].state == "unknown"
+
+
 def test_a_storage_nic_has_nothing_to_carry() -> None:
     idle = GOOD.replace("via NET/IB/1", "via NET/IB/0")
     assert judged(idle, nics=["mlx5_0"]).rulings["LOG-024"].state == "right"

@@ -9,8 +9,9 @@ import pytest
 from checks.library.nccl_init import CHECK
 from commcheck.command import Output
 from commcheck.jobs.job import Answered, Member, Ran, Search
-from commcheck.jobs.locate import Located, Run
+from commcheck.jobs.locate import Located
 from commcheck.jobs.nccl_init import CAUSES, HOSTS_MOST, Limits, init_job
+from commcheck.jobs.outcomes import Run
 from commcheck.loads import site_of
 from commcheck.model import Accelerator, Host, Kind, Machine, Status
 from tests.checks.library.test_log import GOOD, R2, ROWS, Row, of_host

@@ -46,9 +46,7 @@ def test_a_complaint_at_a_harmless_rate(judged: Any) -> None:
         (1e-8, 0.0, 3, COMPLAINS),  # some once
     ],
 )
-def test_limits(
-    rail: Rail, judged: Any, raw: float, effective: float, errors: int, cause: Cause | None
-) -> None:
+def test_limits(rail: Rail, raw: float, effective: float, errors: int, cause: Cause | None) -> None:
 
     good = parse(Output((Path(__file__).parents[2] / "recorded/mlxlink/good-400g.txt").read_text()))
     link = replace(good, raw_ber=raw, effective_ber=effective, effective_errors=errors)

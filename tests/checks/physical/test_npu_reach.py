@@ -12,8 +12,8 @@ from commcheck.command import Output
 from commcheck.errors import Unjudgeable
 from commcheck.jobs.guards import asked_by
 from commcheck.jobs.job import Answered, Member, Ran
-from commcheck.jobs.locate import Run
 from commcheck.jobs.npu_reach import UNREACHED
+from commcheck.jobs.outcomes import Run
 from commcheck.loads import site_of
 from commcheck.model import Accelerator, Host, Kind, Machine, Status
 from tests.checks.physical.npu_answers import RECORDED, told

@@ -40,16 +40,16 @@ def test_on(judged: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cause", "mask"),
+    ("name", "cause", "told", "mask"),
     [
-        ("pfc-off.txt", OFF, "0,0,0,1,0,0,0,0"),
-        ("wrong-prio-4.txt", WRONG_PRIORITY, "0,0,0,1,1,0,0,0"),
+        ("pfc-off.txt", OFF, "PFC off", "0,0,0,1,0,0,0,0"),
+        ("wrong-prio-4.txt", WRONG_PRIORITY, "PFC on 4", "0,0,0,1,1,0,0,0"),
     ],
 )
-def test_not_on(judged: Any, name: str, cause: Cause, mask: str) -> None:
+def test_not_on(judged: Any, name: str, cause: Cause, told: str, mask: str) -> None:
     verdict = judged(CHECK, said(name)).verdict
     assert (verdict.status, verdict.cause) == (Status.FAIL, cause)
-    assert "want it on 3" in verdict.reason
+    assert f"has {told}, want it on 3" in verdict.reason
     assert [remedy.command for remedy in verdict.remedies if remedy.command] == [
         "lldptool -tni ens1np0",
         f"mlnx_qos -i ens1np0 --pfc {mask}",

@@ -14,7 +14,7 @@ from commcheck.errors import Unjudgeable
 from commcheck.formats.ip_addresses import IP_ADDRESSES
 from commcheck.formats.ping import SMALL, Ping, Pings, parse
 from commcheck.jobs.job import Answered, Member
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.reach import PATH_MTU, SCRIPT, UNREACHED, Limits
 from commcheck.loads import site_of
 from commcheck.model import Host, Kind, Machine, Rail, Status

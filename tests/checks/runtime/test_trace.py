@@ -79,9 +79,7 @@ def test_the_traces_of_a_folder_are_judged_as_one_job(
     assert found(judged, f"{late}/*_rank*").verdict.cause is STRAGGLER
 
 
-def test_what_is_no_trace_or_too_large_is_never_a_pass(
-    judged: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_trace_or_too_large_is_never_a_pass(judged: Judge, tmp_path: Path) -> None:
     none = found(judged, tmp_path).verdict
     assert none.kind is Kind.UNDECIDABLE
     assert "no file of that name" in none.reason

@@ -14,7 +14,7 @@ from commcheck.collect.base import Request
 from commcheck.command import Command
 from commcheck.errors import Unjudgeable
 from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
-from commcheck.jobs.locate import Outcome, Run
+from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.step.limits import FleetLimits, StepLimits
 from commcheck.jobs.step.reading import TOOL, without_traces
 from commcheck.jobs.step.site import StepSite, site_of

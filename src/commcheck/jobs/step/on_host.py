@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +32,7 @@ _MEET_S = 120  # the hosts of one training wait so long for each other
 _LOOK_S = 0.2
 _OTHERS_S = 60.0  # ranks meet in every step: the last trace is there so much after the first
 _LEAVE_S = 10.0
+_LEAST_FREE = 1 << 16  # bytes; no trace is so small
 
 
 def launch(texts: Mapping[str, str], options: Mapping[str, Any]) -> int:
@@ -43,22 +44,64 @@ def launch(texts: Mapping[str, str], options: Mapping[str, Any]) -> int:
         return _NO_TORCH
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGHUP, _leave)
-    folder = Path(tempfile.mkdtemp(prefix="commcheck-step-"))
     try:
-        failed = (_own if own else _ranks)(folder, texts, options)
-        _print_told(folder)
-        if failed:
-            sys.stderr.write((folder / "ranks.log").read_text(errors="replace")[-6000:])
-            return _FAILED
-        for path in traces_in(folder):
-            _print_trace(path, options["most_bytes"])
-        return 0
-    finally:
-        shutil.rmtree(str(folder), ignore_errors=True)
+        with private_folder() as folder:
+            failed = (_own if own else _ranks)(folder, texts, options)
+            _print_told(folder)
+            if failed:
+                sys.stderr.write((folder / "ranks.log").read_text(errors="replace")[-6000:])
+                return _FAILED
+            for path in traces_in(folder):
+                _print_trace(path, options["most_bytes"])
+    except OSError as error:
+        _say({"what": f"its temporary folder cannot be used: {error}"})
+        return _FAILED
+    return 0
 
 
 def _leave(number: int, _frame: object) -> NoReturn:
+    # timeout(1) passes on what it is sent: the second one must not break off the clearing up.
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
     sys.exit(128 + number)
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A temporary folder that is gone afterwards, however this process ends.
+
+    A shell waits for that end. It carries no mark and no variable of ours: what is swept with
+    SIGKILL a moment after SIGTERM leaves it the folder. Raises ``OSError``.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="commcheck-step-"))
+    guard = None
+    try:
+        guard = subprocess.Popen(  # noqa: S603 - no word is anybody else's
+            ["/bin/sh", "-c", _GUARD, "sh", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+            start_new_session=True,
+        )
+        yield folder
+    finally:
+        shutil.rmtree(str(folder), ignore_errors=True)
+        if guard is not None:
+            guard.communicate()
+
+
+_GUARD = """
+read -r over
+n=0
+while [ -e "$1" ] && [ "$n" -lt 50 ]; do
+  rm -rf "$1"
+  n=$((n + 1))
+  sleep 0.2
+done
+"""
+"""$1 the folder. Whoever still writes there may make it fail; they are swept meanwhile."""
 
 
 def _ranks(folder: Path, texts: Mapping[str, str], options: Mapping[str, Any]) -> bool:
@@ -82,6 +125,8 @@ def _ranks(folder: Path, texts: Mapping[str, str], options: Mapping[str, Any]) -
         child.kill()
         child.wait()
         end_all(folder)
+    if rc != 0 and _is_full(folder):
+        _say({"what": no_room(folder)})
     return rc != 0
 
 
@@ -165,6 +210,8 @@ def traces_in(folder: Path) -> list[Path]:
 
 def why_none(name: str, rc: int | None, options: Mapping[str, Any], folder: Path) -> str:
     """Why a command left no trace. ``options``: with ``skip`` and ``steps``."""
+    if _is_full(folder):
+        return f"{name} left no trace: {no_room(folder)}"
     said = [each.read_text().strip() for each in sorted(folder.glob("*.problem"))]
     if said:
         return f"{name} left no trace: {said[0]}"
@@ -176,6 +223,15 @@ def why_none(name: str, rc: int | None, options: Mapping[str, Any], folder: Path
             "with torch 2.0 or later, in a Python that is not started with -S, -E or -I"
         )
     return f"{name} left no trace (exit code {rc}): {what}"
+
+
+def no_room(folder: Path) -> str:
+    """What is said where nothing can be written any more."""
+    return f"no room is left in {folder.parent}, where traces go: TMPDIR may name another folder"
+
+
+def _is_full(folder: Path) -> bool:
+    return shutil.disk_usage(str(folder)).free < _LEAST_FREE
 
 
 # --- the end ------------------------------------------------------------------------------------

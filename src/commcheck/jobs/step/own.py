@@ -9,18 +9,19 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from commcheck.analysis import Analysis
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.jobs.step.on_host import (
     end_gently,
     hooked,
+    private_folder,
     traces_in,
     wait_for_traces,
     why_none,
 )
 from commcheck.lazy import dataclass
+from commcheck.stop import leaving_in_order
 from commcheck.trace.offline import analyse_traces
 from commcheck.trace.rungs import Known
 
@@ -50,14 +51,16 @@ def analyse_own(
     """
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise UsageError(f"{keep}: error: is there and is no empty folder [step]")
-    with TemporaryDirectory(prefix="commcheck-step-") as name:
-        folder = Path(name)
-        traces = _profile(argv, wanted, folder, note)
-        if keep is not None:
-            keep.mkdir(parents=True, exist_ok=True)
-            for path in traces:
-                shutil.copy(path, keep)
-        return analyse_traces(traces, known=known)
+    try:
+        with private_folder() as folder, leaving_in_order():
+            traces = _profile(argv, wanted, folder, note)
+            if keep is not None:
+                keep.mkdir(parents=True, exist_ok=True)
+                for path in traces:
+                    shutil.copy(path, keep)
+            return analyse_traces(traces, known=known)
+    except OSError as error:
+        raise CommcheckError(f"a folder for the traces cannot be used: {error}") from error
 
 
 def _profile(

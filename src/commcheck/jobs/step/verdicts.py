@@ -12,7 +12,7 @@ from commcheck.command import Output
 from commcheck.errors import ParseError
 from commcheck.frameworks.mfu import peak_of, utilisation
 from commcheck.jobs.job import Answered, Member, Members, Search
-from commcheck.jobs.locate import Run
+from commcheck.jobs.outcomes import Run
 from commcheck.jobs.said import error, of_fleet
 from commcheck.jobs.step.limits import StepLimits
 from commcheck.jobs.step.reading import Ran, StepOutput, facts_of, joined, parse

@@ -9,6 +9,7 @@ training goes on. Needs Python 3.8 and torch 2.0; knows no commcheck.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib.machinery
 import importlib.util
@@ -47,7 +48,7 @@ class Steps:
         try:
             self._count()
         except Exception as error:  # noqa: BLE001 - the training is the user's, and goes on
-            (self.folder / f"{self.name or 'rank'}.problem").write_text(f"{error!r}\n")
+            _tell_problem(self.folder, self.name or "rank", repr(error))
             self.count = sys.maxsize
 
     def _count(self) -> None:
@@ -122,6 +123,12 @@ class Steps:
             self._there(path)
 
 
+def _tell_problem(folder: Path, name: str, what: str) -> None:
+    # The folder may be full, or gone with who waited: the training goes on all the same.
+    with contextlib.suppress(OSError):
+        (folder / f"{name}.problem").write_text(f"{what}\n")
+
+
 class Finder:
     """Lets the module of optimizers be imported as ever, and then hooks into it."""
 
@@ -147,7 +154,7 @@ def _hook(module: Any) -> None:
     folder = Path(os.environ["COMMCHECK_STEP_FOLDER"])
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is None:
-        (folder / "rank.problem").write_text("torch is older than 2.0 and calls no hook\n")
+        _tell_problem(folder, "rank", "torch is older than 2.0 and calls no hook")
         return
     numbers = (int(os.environ[f"COMMCHECK_STEP_{name}"]) for name in ("SKIP", "STEPS"))
     register(Steps(folder, *numbers).stepped)

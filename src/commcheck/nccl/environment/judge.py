@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
-from commcheck.lazy import dataclass
 from commcheck.model import Status, Verdict, Words
 from commcheck.nccl.environment import (
     rules_host,
@@ -20,7 +18,7 @@ from commcheck.nccl.environment import (
 )
 from commcheck.nccl.environment.model import CONF, Case
 from commcheck.nccl.environment.rule import EnvRule
-from commcheck.nccl.ruling import Found, Ruling, unknown
+from commcheck.nccl.ruling import Found, Judgement, unknown
 from commcheck.report.ranges import natural
 
 ID: Final = "library.env"
@@ -45,37 +43,6 @@ RULES: Final[tuple[EnvRule, ...]] = tuple(
 GIVE: Final = "give /proc/PID/environ of a rank, a pod's YAML, a job script or a log"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What was found, and each rule's answer."""
-
-    verdicts: tuple[Verdict, ...]
-    rulings: Mapping[str, Ruling]
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """Rules that could tell."""
-        return tuple(r for r, ruling in self.rulings.items() if ruling.state in ("wrong", "right"))
-
-    @property
-    def not_judged(self) -> Mapping[str, str]:
-        """Rules that could not, with why and what to turn on."""
-        return {
-            rule: f"{ruling.why}; {ruling.turn_on}"
-            for rule, ruling in self.rulings.items()
-            if ruling.state == "unknown"
-        }
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What is right and worth knowing all the same."""
-        return tuple(
-            f"{rule}: {ruling.why}"
-            for rule, ruling in self.rulings.items()
-            if ruling.state == "right" and ruling.why
-        )
-
-
 def judge(case: Case) -> Judgement:
     """Every rule. Where nothing is wrong: pass, beside what a set variable leaves undecided."""
     nothing = unknown("there is no environment in the input", GIVE)
@@ -88,13 +55,14 @@ def judge(case: Case) -> Judgement:
         if rule.weighty and rulings[rule.id].state == "unknown"
     ]
     judgement = Judgement((), rulings)
-    verdicts = [*(_verdict(each) for each in found), *open_ones]
+    verdicts = [*(verdict_of(each) for each in found), *open_ones]
     if not found:
         verdicts.append(_nothing_wrong(case, judgement))
     return replace(judgement, verdicts=tuple(verdicts))
 
 
-def _verdict(found: Found) -> Verdict:
+def verdict_of(found: Found) -> Verdict:
+    """What a rule found, as a verdict."""
     say = failed if found.status is Status.FAIL else warned
     measured = {**found.measured, "evidence": list(found.evidence)}
     reason = " ".join(found.reason.split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from commcheck.formats.gid_table import Gid
@@ -43,7 +43,8 @@ class Environment:
 
     ``kind``: "process", "dump", "pod", "ray", "script", ``ECHO`` or ``CONF``. ``unread``: sources
     that also count and were not read. ``shm_default``: the container has no /dev/shm of its own
-    size; None: not known.
+    size; None: not known. ``job``: where its ranks meet, "gpu-01:29500", "" where that is not
+    known; of files it is left open, since whoever gives several means one job.
     """
 
     who: tuple[str, ...]
@@ -56,6 +57,7 @@ class Environment:
     unread: tuple[str, ...] = ()
     shm_default: bool | None = None
     gpus: int | None = None
+    job: str = ""
 
     @property
     def partial(self) -> bool:
@@ -207,16 +209,6 @@ def merged(environments: Sequence[Environment]) -> tuple[Environment, ...]:
         if before is None:
             found[key] = each
         else:
-            found[key] = Environment(
-                who=(*before.who, *each.who),
-                kind=before.kind,
-                host=before.host,
-                settings=before.settings,
-                ignored=before.ignored,
-                version=before.version,
-                torch=before.torch or each.torch,
-                unread=before.unread,
-                shm_default=before.shm_default,
-                gpus=before.gpus,
-            )
+            who, torch = (*before.who, *each.who), before.torch or each.torch
+            found[key] = replace(before, who=who, torch=torch)
     return tuple(found.values())

@@ -86,6 +86,7 @@ def environments(
                 ignored=ignored,
                 version=version,
                 unread=(*unread, user) if has_files else (),
+                job=process.job,
             )
         )
     if ranks:

@@ -76,8 +76,8 @@ def _differences(case: Case, start: str) -> Ruling:
             "give the environments or logs of all ranks, or ask all hosts: commcheck run",
         )
     found: list[Found] = []
-    for kind in sorted({one.kind for one in ranks}):
-        alike = [one for one in ranks if one.kind == kind]
+    for kind, job in sorted({(one.kind, one.job) for one in ranks}):
+        alike = [one for one in ranks if (one.kind, one.job) == (kind, job)]
         for name in sorted({name for one in alike for name in one.settings}):
             if name.startswith(start) and not _may_differ(name, alike):
                 found += _difference(name, alike)
@@ -106,8 +106,11 @@ def _difference(name: str, ranks: list[Environment]) -> Iterable[Found]:
         f"{value} on {_some([who for one in ones for who in one.who])}"
         for value, ones in sorted(holders.items(), key=lambda item: -len(item[1]))
     ]
-    usual = max(holders.values(), key=lambda ones: sum(len(one.who) for one in ones))
-    hosts = {one.host for ones in holders.values() if ones is not usual for one in ones if one.host}
+    counts = {value: sum(len(one.who) for one in ones) for value, ones in holders.items()}
+    most = [value for value, count in counts.items() if count == max(counts.values())]
+    # Two halves of one size: nobody can tell which of them is right.
+    odd = [ones for value, ones in holders.items() if len(most) > 1 or value not in most]
+    hosts = {one.host for ones in odd for one in ones if one.host}
     yield Found(
         rule="ENV-001" if name.startswith("NCCL_") else "HENV-002",
         cause=causes.RANKS_DIFFER,
@@ -316,9 +319,12 @@ def _ascend_level(one: Environment, _host: HostFacts) -> Ruling:
     return right()
 
 
-RULES: Final[tuple[EnvRule, ...]] = (
+DIFFERENCES: Final[tuple[EnvRule, ...]] = (
     EnvRule("ENV-001", "ranks have the same settings", _differ),
     EnvRule("HENV-002", "ranks have the same settings of HCCL", _hccl_differ),
+)
+RULES: Final[tuple[EnvRule, ...]] = (
+    *DIFFERENCES,
     EnvRule("ENV-058", "host ids differ", _host_id),
     EnvRule("ENV-059", "hosts load the same library", _libraries),
     EnvRule("ENV-061", "jobs have RAS ports of their own", _ras_ports),

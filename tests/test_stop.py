@@ -1,0 +1,61 @@
+"""The ways in which a run is stopped or stands still, and a disk that keeps none of the words."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from commcheck import stillness
+from commcheck.errors import NotKept
+from commcheck.stop import Stop
+
+
+def until(condition: Callable[[], object]) -> None:
+    ends = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_a_disk_that_keeps_no_word_of_it_keeps_no_run_from_its_end() -> None:
+    """pytest makes a failure of what is raised in a thread."""
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        raise NotKept("No space left on device")
+
+    stop = Stop(say)
+    with stop.on_signals(0.05):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.event.wait(5)
+        until(lambda: len(said) == 2)
+    assert stop.exit_code == 143
+    assert "SIGTERM: ending every session" in str(said)
+    assert "deadline of 0.05 s is over" in str(said)
+
+
+def test_standing_still_is_told_once_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock runs on by an hour while nobody looks, as in a machine that sleeps."""
+    said: list[str] = []
+    slept = [0.0]
+    clock = time.clock_gettime
+    monkeypatch.setattr(stillness, "_LOOK_S", 0.01)
+    monkeypatch.setattr(time, "clock_gettime", lambda number: clock(number) + slept[0])
+
+    def say(text: str) -> None:
+        said.append(text)
+        raise NotKept("No space left on device")
+
+    with stillness.watched(say):
+        time.sleep(0.1)
+        assert said == []
+        slept[0] = 3600.0
+        until(lambda: said)
+        time.sleep(0.1)
+    assert len(said) == 1
+    assert "stood still for 3600 s" in said[0]
