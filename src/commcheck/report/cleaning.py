@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import zip_longest
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from typing import Any, AnyStr, Final
 
 from commcheck.command import ANSI
@@ -130,6 +131,8 @@ _SECRET_NAME: Final = regex(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION$|^AWS_|[_.-]AWS_|KEYS?$",
     re.IGNORECASE,
 )
+_ASCII_UPPER: Final = str.maketrans(ascii_lowercase, ascii_uppercase)
+_NAME_CHARACTERS: Final = f"{ascii_letters}{digits}_.-"
 _OPEN_NAME: Final = regex(
     # NCCL_ and HCCL_ hold no secrets. P_Key, Q_Key, lkey and rkey are fields of InfiniBand, and
     # rates of training tokens are no tokens.
@@ -149,18 +152,10 @@ _OPTION: Final = regex(
     (?!-)(?:'[^'\n\0]*+'|"[^"\\\n\0]*+"|[^\s\0"'\\]++)""",
     re.IGNORECASE | re.ASCII | re.VERBOSE,
 )
-_SUSPECT: Final = (
-    "TOKEN",
-    "SECRET",
-    "PASS",
-    "CREDENTIAL",
-    "AWS_",
-    "KEY",
-    "AUTHORIZATION",
-    "://",
-)
+_SECRET_WORDS: Final = ("TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTHORIZATION", "AWS_", "KEY")
+"""One of them is in every name that ``_SECRET_NAME`` knows: the others need not be looked at."""
 
-
+_SUSPECT: Final = (*_SECRET_WORDS, "://")
 _SUSPECT_BYTES: Final = tuple(word.encode() for word in _SUSPECT)
 
 
@@ -242,7 +237,14 @@ def _mask_assignments(text: str) -> str:
     parts: list[str] = []
     done = 0
     position = 0
-    while match := _NAMED.search(text, position):
+    for word in _secret_words(text):
+        if word < position:
+            continue
+        start = position + len(text[position:word].rstrip(_NAME_CHARACTERS))
+        match = _NAMED.match(text, start)
+        if match is None:
+            position = word + 1
+            continue
         position = match.end()  # what is no secret may itself hold an assignment
         if not _is_secret(match["name"], match["sign"]):
             continue
@@ -253,6 +255,19 @@ def _mask_assignments(text: str) -> str:
             parts += [text[done:start], f'"{MASK}"' if bare else MASK]
             done = position = end
     return "".join([*parts, text[done:]])
+
+
+def _secret_words(text: str) -> list[int]:
+    """Where a name that could be a secret's has its telling word, in order."""
+    # The capitals of other alphabets may be longer, and would shift what follows.
+    upper = text.upper() if text.isascii() else text.translate(_ASCII_UPPER)
+    found = []
+    for word in _SECRET_WORDS:
+        at = upper.find(word)
+        while at >= 0:
+            found.append(at)
+            at = upper.find(word, at + 1)
+    return sorted(found)
 
 
 def _value(text: str, match: re.Match[str]) -> tuple[int, int]:
