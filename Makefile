@@ -2,6 +2,7 @@
 # make test   style, types and the default tests, in a virtual environment of its own
 # CI=true     adds the slow tests, and a missing Debian package becomes a failure
 # make soak   the tests that take many minutes: kills at random moments, over and over
+# make bench  the same work by commcheck and by its peers, measured
 # make runbook, handbook                      what is written from the code
 # make lock, audit, sbom, coverage, mutants   upkeep
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REPORTS ?= reports
 
-.PHONY: demo test soak lint runbook handbook lock audit sbom coverage mutants clean
+.PHONY: demo test soak bench lint runbook handbook lock audit sbom coverage mutants clean
 
 # The faults are there on purpose: commcheck ends with 1, and this target with 0 where it does.
 demo: $(VENV)/.demo
@@ -40,6 +41,10 @@ SEEDS ?= 20
 soak: $(VENV)/.installed
 	@$(BIN)/pytest -m soak -n 0
 	@COMMCHECK_SOAK=$(SEEDS) $(BIN)/pytest -n 0 tests/chaos
+
+# commcheck beside its peers, in one table: benchmarks/RESULTS.md. On an idle machine.
+bench: $(VENV)/.installed
+	@$(BIN)/python -m benchmarks --write
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check

@@ -11,17 +11,20 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import peers, rows
-from benchmarks.rows import Row
+from benchmarks import log_audit, peers, rows, trace
+from benchmarks.table import Row, table
 
-PARTS = ("real", "cheap", "waiting", "start-up", "rendering")
-HEADER = ("what", "who", "wall s", "CPU ms/host", "CPU ratio", "RSS MB", "processes", "", "hold")
+PARTS = ("start-up", "rendering", "real", "cheap", "waiting", "trace", "log")
+MORE = ("huge",)
+"""Asked for by name only: five gigabytes take minutes to make."""
 
 
 def main() -> None:
     """Measure what was asked for, print the table, keep it where --write is given."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("part", nargs="*", metavar="PART", help=f"default: all of {PARTS}")
+    parser.add_argument(
+        "part", nargs="*", metavar="PART", help=f"default: all of {PARTS}; also {MORE}"
+    )
     parser.add_argument("--real-hosts", type=int, default=128, help="sshd processes [128]")
     parser.add_argument("--cheap-hosts", type=int, default=1000, help="simulated hosts [1000]")
     parser.add_argument("--write", action="store_true", help="replace RESULTS.md")
@@ -32,6 +35,9 @@ def main() -> None:
         "waiting": lambda: rows.waiting(500),
         "start-up": rows.start_up,
         "rendering": lambda: rows.rendering(2000, 60),
+        "trace": lambda: trace.traces(200),
+        "huge": lambda: trace.huge(5),
+        "log": lambda: log_audit.audits(5_000_000),
     }
     if unknown := set(options.part) - set(parts):
         parser.error(f"no part {', '.join(unknown)}")
@@ -41,8 +47,8 @@ def main() -> None:
     for part in options.part or PARTS:
         for row in parts[part]():
             found.append(row)
-            print(f"{row.what}: {row.who}: {row.cpu_ms:.1f} ms/host, "
-                  f"{row.cost.wall_s:.1f} s {row.extra}", file=sys.stderr, flush=True)  # fmt: skip
+            told = f"{row.what}: {row.who}: {row.cost.cpu_s:.2f} s CPU {row.told}"
+            print(told, file=sys.stderr, flush=True)
     text = "\n".join([*about(load_before, bool({"real"} & set(options.part or PARTS))), "",
                       *table(found), ""])  # fmt: skip
     print(text)
@@ -66,27 +72,6 @@ def about(load: tuple[float, float, float], with_peers: bool) -> list[str]:
     if with_peers:
         told = peers.versions(peers.install())
         lines.append("- " + ", ".join(f"{name} {number}" for name, number in told.items()))
-    return lines
-
-
-def table(found: list[Row]) -> list[str]:
-    """Markdown. The ratio is to commcheck's CPU in the same measurement."""
-    base = {row.what: row.cpu_ms for row in reversed(found) if row.who.startswith("commcheck")}
-    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    for row in found:
-        ratio = row.cpu_ms / base[row.what] if row.what in base else 0.0
-        cells = (
-            row.what,
-            row.who,
-            f"{row.cost.wall_s:.2f}",
-            f"{row.cpu_ms:.1f}",
-            f"{ratio:.1f} x",
-            f"{row.cost.rss_mb:.0f}",
-            str(row.cost.processes),
-            row.extra,
-            row.hold,
-        )
-        lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 

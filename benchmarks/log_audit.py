@@ -1,9 +1,8 @@
 """The log audit beside ``grep -c``: lines a second, memory, and what a second process brings.
 
-Run as ``python -m benchmarks.log_audit [LINES]``; five million lines of a 1,024-rank job without an
-argument. The logs are made at run time in a temporary folder: a training log, a fifth of it NCCL's,
-and a log of NCCL's lines alone. Each audit runs in a process of its own and proves itself: it must
-find all ranks, all rings and nothing wrong.
+The logs of a 1,024-rank job are made at run time in a temporary folder: a training log, a fifth of
+it NCCL's, and a log of NCCL's lines alone. Each audit runs in a process of its own and proves
+itself: it must find all ranks, all rings and nothing wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.measure import Cost, measure
+from benchmarks.measure import measure
+from benchmarks.table import Row
 from commcheck.model import Status
 from commcheck.nccl.offline import analyse_logs
 
@@ -22,8 +22,6 @@ HOSTS = 128
 EACH = 8
 CHANNELS = 8
 RANKS = HOSTS * EACH
-
-_AUDIT = "audit"
 
 
 def lines_of_job() -> Iterator[str]:
@@ -102,39 +100,33 @@ def audit(path: str, processes: int) -> int:
     return 0
 
 
-def row(name: str, lines: int, size: int, cost: Cost) -> str:
-    """One line of the table."""
-    if cost.code:
-        return f"{name:28} failed: {cost.output[-300:]}"
-    per_core = lines / max(0.01, cost.cpu_s) / 1e3
-    return (
-        f"{name:28} {lines / cost.wall_s / 1e3:8,.0f} k lines/s {size / cost.wall_s / 1e6:6,.0f} "
-        f"MB/s {cost.wall_s:6.1f} s, {per_core:8,.0f} k lines per CPU second, {cost.rss_mb:,.0f} MB"
-    )
-
-
-def main(lines: int) -> int:
-    """The table, on standard output."""
-    here = Path(__file__).parents[1]
+def audits(lines: int) -> Iterator[Row]:
+    """Two logs: one process, two, and programs that only count lines: the floor."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, others in (("training log, a fifth NCCL", 4), ("NCCL lines alone", 0)):
+        for name, others, hold in (
+            ("a training log, a fifth NCCL", 4, ">= 200 k lines/s a core"),
+            ("a log of NCCL's lines alone", 0, ">= 100 k lines/s a core"),
+        ):
             path = Path(folder) / "job.log"
             count = write(path, lines if others else lines // 5, others)
-            size = path.stat().st_size
-            print(f"{name}: {count:,} lines, {size / 1e6:,.0f} MB")
+            what = f"{name}: {count:,} lines, {path.stat().st_size / 1e6:,.0f} MB"
+            for processes in (1, 2):
+                command = [sys.executable, "-m", "benchmarks.log_audit", str(path), str(processes)]
+                who = f"commcheck, {processes} process{'es' * (processes > 1)}"
+                yield _row(what, who, count, command, hold if processes == 1 else "")
             for program in ("grep", "rg"):
                 if shutil.which(program):
-                    cost = measure([program, "-c", "Using network", str(path)], cwd=here)
-                    print(row(f"  {program} -c (the floor)", count, size, cost))
-            for processes in (1, 2):
-                command = [sys.executable, "-m", "benchmarks.log_audit", _AUDIT, str(path)]
-                cost = measure([*command, str(processes)], cwd=here)
-                print(row(f"  commcheck, {processes} process(es)", count, size, cost))
-    return 0
+                    command = [program, "-c", "Using network", str(path)]
+                    yield _row(what, f"{program} -c", count, command)
 
 
-if __name__ == "__main__":
-    words = sys.argv[1:]
-    if words[:1] == [_AUDIT]:
-        sys.exit(audit(words[1], int(words[2])))
-    sys.exit(main(int(words[0]) if words else 5_000_000))
+def _row(what: str, who: str, lines: int, command: list[str], hold: str = "") -> Row:
+    cost = measure(command, cwd=Path(__file__).parents[1])
+    if cost.code:
+        raise SystemExit(f"{who} failed: {cost.output[-400:]}")
+    rate = f"{lines / cost.wall_s / 1e3:,.0f} k lines/s, {lines / cost.cpu_s / 1e3:,.0f} k a core"
+    return Row(what, who, 0, cost, rate, hold)
+
+
+if __name__ == "__main__":  # the measured process
+    sys.exit(audit(sys.argv[1], int(sys.argv[2])))

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import peers
 from benchmarks.measure import Cost, measure
 from benchmarks.record import large
+from benchmarks.table import Row
 from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
 from commcheck.discover import discover
 from commcheck.report import events
@@ -26,23 +26,6 @@ COMMCHECK = str(Path(sys.executable).parent / "commcheck")
 CHECKS = ("--checks", str(HERE / "checks"))
 TWENTY = (*CHECKS, str(HERE / "playbooks" / "twenty.yaml"))
 NAP = (*CHECKS, str(HERE / "playbooks" / "nap.yaml"))
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table. ``hold``: what the number is held to, in words."""
-
-    what: str
-    who: str
-    hosts: int
-    cost: Cost
-    extra: str = ""
-    hold: str = ""
-
-    @property
-    def cpu_ms(self) -> float:
-        """Client CPU a host."""
-        return self.cost.cpu_s / max(1, self.hosts) * 1e3
 
 
 def _run(out: Path, *arguments: str, hosts: int = 0) -> Cost:

@@ -1,29 +1,30 @@
 """Trace analysis beside HolisticTraceAnalysis: the same file, the same overlap, time and memory.
 
-Run as ``python -m benchmarks.trace [MEGABYTES] [--steps N] [--huge GIGABYTES] [--alone]``; 200 MB
-without an argument. The trace is generated at run time, 266 steps of 400 kernels; HTA's time grows
-with events times steps, so that ``--steps`` changes the ratio. HTA is installed by pip into
-``commcheck-benchmark-hta`` in the temporary folder, once. ``--huge`` reads a trace of so many
-gigabytes for its memory alone, without HTA. The smallest CPU time of three runs stands.
+The trace is generated at run time, 266 steps of some 400 kernels; HTA's time grows with events
+times steps, so that the number of steps changes the ratio. HTA is installed by pip into
+``commcheck-benchmark-hta`` in the temporary folder, once. The smallest CPU time of three runs
+stands.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Cost, measure
+from benchmarks.table import Row
 from commcheck.trace.job import job_facts
 from tests.trace import make_trace
 
 HERE = Path(__file__).parents[1]
 STEPS = 266
+HTA_VERSION = "0.5.0"
 STEP_EVENT_BYTES = 1900
 """Text that the generator writes for one kernel with its host operators, launch and arrows."""
 
@@ -56,84 +57,56 @@ def install() -> Path:
     if not (venv / "installed").exists():
         shutil.rmtree(venv, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "HolisticTraceAnalysis==0.5.0"]
+        pip = [str(python), "-m", "pip", "install", "--quiet", f"HolisticTraceAnalysis=={HTA_VERSION}"]
         subprocess.run(pip, check=True, stderr=subprocess.DEVNULL)
         (venv / "installed").touch()
     return python
 
 
-def overlap_of(cost: Cost) -> float | None:
-    """The overlap that a measured program printed."""
-    lines = [line for line in cost.output.splitlines() if line.startswith("OVERLAP ")]
-    return float(lines[-1].split()[1]) if lines and not cost.code else None
-
-
-def row(name: str, size: float, cost: Cost) -> str:
-    """One line of the table. MB/s is of the text, per second of CPU: one core's."""
-    overlap = overlap_of(cost)
-    if overlap is None:
-        return f"{name:24} failed: {cost.output[-400:]}"
-    return (
-        f"{name:24} {size / 1e6 / cost.wall_s:8.1f} MB/s wall {size / 1e6 / cost.cpu_s:8.1f} MB/s "
-        f"a core {cost.wall_s:8.2f} s {cost.cpu_s:8.2f} CPU s {cost.rss_mb:8.0f} MB  "
-        f"overlap {100 * overlap:.2f} %"
-    )
-
-
-def ours(path: Path) -> Cost:
-    """The whole analysis of one file in one process, started as a user starts it."""
-    return measure([sys.executable, "-m", "benchmarks.trace", "--read", str(path)], cwd=HERE)
-
-
-def read(path: Path) -> int:
-    """In the measured process."""
-    job, _ = job_facts([path], workers=1)
-    (rank,) = job.ranks
-    print(json.dumps({"steps": len(rank.steps), "median_ms": rank.median_ns / 1e6}))
-    print(f"OVERLAP {rank.overlap}")
-    return 0
-
-
-def main() -> int:
-    """The table, on standard output."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("megabytes", nargs="?", type=float, default=200)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--huge", type=float, default=0, metavar="GIGABYTES")
-    parser.add_argument("--alone", action="store_true", help="without HTA")
-    parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.read:
-        return read(given.read)
+def traces(megabytes: float) -> Iterator[Row]:
+    """A trace plain and packed, and HTA on the same file."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path = generate(folder, given.megabytes, given.steps)
+        path = generate(folder, megabytes, STEPS)
         size = path.stat().st_size
         packed = path.with_name("packed.json.gz")
         with path.open("rb") as text, gzip.open(packed, "wb", compresslevel=6) as file:
             shutil.copyfileobj(text, file, 1 << 20)
-        smaller = packed.stat().st_size
-        print(f"{size / 1e6:,.0f} MB in {given.steps} steps, {smaller / 1e6:,.1f} MB packed")
-        cost = min((ours(path) for _ in range(3)), key=_cpu)
-        print(row("commcheck, plain", size, cost))
-        print(row("commcheck, gz", size, min((ours(packed) for _ in range(3)), key=_cpu)))
-        if not given.alone:
-            hta = [str(install()), "-c", HTA, path.name, str(folder)]
-            peer = measure(hta, cwd=HERE)
-            print(row("HolisticTraceAnalysis", size, peer))
-            wall, cpu = peer.wall_s / cost.wall_s, peer.cpu_s / cost.cpu_s
-            memory = peer.rss_mb / cost.rss_mb
-            print(f"HTA: {wall:.0f} x the time, {cpu:.0f} x the CPU, {memory:.0f} x the memory")
-    if given.huge:
-        with tempfile.TemporaryDirectory() as name:
-            path = generate(Path(name), given.huge * 1000, int(given.huge * 1330))
-            print(row(f"commcheck, {given.huge:g} GB", path.stat().st_size, ours(path)))
-    return 0
+        what = f"a trace of {size / 1e6:,.0f} MB in {STEPS} steps"
+        yield _row(what, "commcheck", size, _best(path), ">= 200 MB/s, HTA >= 50 x")
+        yield _row(what, "commcheck, gz", size, _best(packed), ">= 150 MB/s")
+        hta = [str(install()), "-c", HTA, path.name, str(folder)]
+        yield _row(what, f"HolisticTraceAnalysis {HTA_VERSION}", size, measure(hta, cwd=HERE))
 
 
-def _cpu(cost: Cost) -> float:
-    return cost.cpu_s
+def huge(gigabytes: float) -> Iterator[Row]:
+    """A trace that no memory holds, without HTA."""
+    with tempfile.TemporaryDirectory() as name:
+        path = generate(Path(name), gigabytes * 1000, int(gigabytes * STEPS * 5))
+        size = path.stat().st_size
+        what = f"a trace of {size / 1e9:,.1f} GB"
+        yield _row(what, "commcheck", size, _ours(path), "< 200 MiB")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _best(path: Path) -> Cost:
+    return min((_ours(path) for _ in range(3)), key=lambda cost: cost.cpu_s)
+
+
+def _ours(path: Path) -> Cost:
+    """The whole analysis of one file in one process, started as a user starts it."""
+    return measure([sys.executable, "-m", "benchmarks.trace", str(path)], cwd=HERE)
+
+
+def _row(what: str, who: str, size: int, cost: Cost, hold: str = "") -> Row:
+    """MB/s is of the text, per second of CPU: one core's."""
+    overlap = re.search(r"^OVERLAP (\S+)$", cost.output, re.MULTILINE)
+    if cost.code or overlap is None:
+        raise SystemExit(f"{who} failed: {cost.output[-400:]}")
+    rate = f"{size / 1e6 / cost.cpu_s:.1f} MB/s a core, overlap {100 * float(overlap[1]):.2f} %"
+    return Row(what, who, 0, cost, rate, hold)
+
+
+if __name__ == "__main__":  # the measured process
+    job, _ = job_facts([Path(sys.argv[1])], workers=1)
+    (rank,) = job.ranks
+    print(f"OVERLAP {rank.overlap}")
