@@ -57,7 +57,8 @@ def install() -> Path:
     if not (venv / "installed").exists():
         shutil.rmtree(venv, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", f"HolisticTraceAnalysis=={HTA_VERSION}"]
+        wanted = f"HolisticTraceAnalysis=={HTA_VERSION}"
+        pip = [str(python), "-m", "pip", "install", "--quiet", wanted]
         subprocess.run(pip, check=True, stderr=subprocess.DEVNULL)
         (venv / "installed").touch()
     return python
