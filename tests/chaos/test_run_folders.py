@@ -252,6 +252,19 @@ def test_what_a_run_goes_on_from_has_the_right_types_before_anybody_is_asked(
         assert says in str(caught.value)
 
 
+def test_a_result_of_no_check_on_no_host_is_refused_where_a_run_asks_again(
+    whole: Ended, tmp_path: Path, call: Call
+) -> None:
+    run = copy_of(whole, tmp_path / "foreign")
+    events = run / "events.ndjson"
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    next(each for each in lines if each["event"] == "result")["host"] = ["gpu-01"]
+    events.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    code, _, err = call("run", "-i", "gpu-01,", "--again", run.name, "-o", run.parent)
+    assert code == 2
+    assert "this is no whole run: run.results[" in err
+
+
 def test_damaged_answers_are_told_as_such_and_make_no_bug(
     whole: Ended, tmp_path: Path, call: Call
 ) -> None:
