@@ -87,3 +87,10 @@ def test_unreadable(judged: Any, text: str, rc: int, error: str) -> None:
 def test_not_its_business(judged: Any, rail: Rail, change: dict[str, Any]) -> None:
     machine = Machine("gpu-01", "gpu-roce", rails=(replace(rail, **change),))
     assert judged(CHECK, machine=machine).verdict.kind is Kind.NOT_APPLICABLE
+
+
+def test_a_port_that_cannot_says_what_it_offers(judged: Any) -> None:
+    verdict = judged(
+        CHECK, {"ethtool": ("ethtool/link-400g-good.txt", 0)}, line_rate_gbits=800
+    ).verdict
+    assert "runs at 400 Gb/s and offers 400 at most, want 800" in verdict.reason
