@@ -16,6 +16,7 @@ from commcheck.check import (
     Nothing,
     Reader,
     Together,
+    Trait,
     Unread,
     expects,
     failed,
@@ -23,6 +24,7 @@ from commcheck.check import (
     limit,
     passed,
     reads,
+    to_compare,
     tries,
     undecidable,
 )
@@ -416,6 +418,19 @@ def test_an_open_gate_lets_the_host_climb_and_marks_what_is_above() -> None:
     above = results["library.above"].findings[1]
     assert above.verdict.status is Status.PASS
     assert above.unproven_below == ("physical.even",)
+
+
+@pytest.mark.parametrize(("unread", "unproven"), [({}, ()), ({"b": "no"}, ("physical.alike",))])
+def test_what_waits_for_its_peers_was_judged_here(
+    unread: dict[str, str], unproven: tuple[str, ...]
+) -> None:
+    alike = rail_check(
+        "physical.alike",
+        lambda *_: to_compare({"a": 1}, unread),
+        peers=(Trait("a", WORDS, CAUSE), Trait("b", WORDS, CAUSE)),
+    )
+    above = judged_as(Asked(alike), Asked(ABOVE))["library.above"].findings[0]
+    assert above.unproven_below == unproven
 
 
 def test_an_advisory_check_warns_and_gates_nothing() -> None:

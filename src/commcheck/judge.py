@@ -368,6 +368,6 @@ def _is_unproven(findings: Sequence[Finding]) -> bool:
     return any(
         # A fail below is here only where the playbook opened the gate.
         finding.verdict.status in (Status.ERROR, Status.FAIL)
-        or finding.verdict.kind is Kind.UNDECIDABLE
+        or (finding.verdict.kind is Kind.UNDECIDABLE and not peers.was_read(finding))
         for finding in findings
     )
