@@ -22,6 +22,7 @@ PASS, FAIL, SKIP = Status.PASS, Status.FAIL, Status.SKIP
         ("link-400g-good.txt", 200, PASS, None),  # more than declared
         ("link-400g-good.txt", 800, FAIL, NOT_OFFERED),
         ("link-100g-on-400g-port.txt", 400, FAIL, TOO_SLOW),
+        ("link-100g-on-400g-port.txt", 200, FAIL, TOO_SLOW),  # it could do more
         ("link-100g-on-400g-port.txt", 100, PASS, None),
         ("link-100g-on-400g-port.txt", None, SKIP, None),
         ("link-200g-bnxt.txt", 400, FAIL, TOO_SLOW),
