@@ -420,6 +420,20 @@ def test_an_open_gate_lets_the_host_climb_and_marks_what_is_above() -> None:
     assert above.unproven_below == ("physical.even",)
 
 
+@pytest.mark.parametrize(
+    ("driver", "told"),
+    [("mlx5_core", ["mlnx_qos", "dcb"]), ("bnxt_en", ["dcb"]), (None, ["mlnx_qos", "dcb"])],
+)
+def test_a_remedy_of_another_makers_tool_is_not_told(driver: str | None, told: list[str]) -> None:
+    nothing = Words("", "")
+    both = tuple(Remedy(f"{tool} pfc", nothing, nothing) for tool in ("mlnx_qos", "dcb"))
+    cause = replace(CAUSE, remedies=both)
+    wrong = rail_check("physical.even", lambda *_: failed(cause, "off"))
+    machine = replace(MACHINE, rails=(replace(MACHINE.rails[0], driver=driver),))
+    verdict = run(wrong, machine=machine)["physical.even"].worst.verdict
+    assert [each.command.split()[0] for each in verdict.remedies] == told
+
+
 @pytest.mark.parametrize(("unread", "unproven"), [({}, ()), ({"b": "no"}, ("physical.alike",))])
 def test_what_waits_for_its_peers_was_judged_here(
     unread: dict[str, str], unproven: tuple[str, ...]
