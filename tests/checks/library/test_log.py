@@ -474,7 +474,23 @@ def test_a_log_that_is_cut_shows_no_uneven_rails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "state"), [((4, 4, 2), "wrong"), ((4, 3, 2), "right"), ((4, 4, 2, 2), "right")]
+    ("oob", "complete", "status"),
+    [
+        ("docker0:172.17.0.1", False, Status.FAIL),
+        ("docker0:172.17.0.1", True, Status.WARN),
+        ("lo:127.0.0.1", True, Status.FAIL),  # the ranks of several hosts meet there: how?
+    ],
+)
+def test_a_wrong_interface_fails_where_it_did_not_work(
+    oob: str, complete: bool, status: Status
+) -> None:
+    (found,) = judged(job(oob=oob, complete=complete)).rulings["LOG-009"].found
+    assert found.status is status
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [((4, 4, 2), "wrong"), ((4, 4, 4, 2), "wrong"), ((4, 3, 2), "right"), ((4, 4, 2, 2), "right")],
 )
 def test_a_host_sees_too_few_nics_only_by_most_of_its_peers(
     seen: tuple[int, ...], state: str
