@@ -182,6 +182,21 @@ def test_a_failed_need_blocks_the_same_rail_only() -> None:
     assert "physical.even failed on mlx5_0" in result.findings[0].verdict.reason
 
 
+def test_what_the_whole_host_needs_every_rail_must_have() -> None:
+    whole = Check(
+        id="physical.whole",
+        title=WORDS,
+        subject=Machine,
+        seen=Nothing,
+        judge=judge_there,
+        needs=("physical.even",),
+    )
+    bad = frame("number", "mlx5_1", stdout=b"3\n")
+    (finding,) = run(EVEN, whole, got=frames(bad=bad))["physical.whole"].findings
+    assert finding.verdict.reason == "blocked: physical.even failed on mlx5_1"
+    assert run(EVEN, whole)["physical.whole"].status is Status.PASS
+
+
 def test_blocked_is_handed_on_with_the_first_cause() -> None:
     after = rail_check("physical.after", needs=("physical.even",))
     last = rail_check("physical.last", needs=("physical.after",))
@@ -450,7 +465,8 @@ def test_what_waits_for_its_peers_was_judged_here(
 def test_an_advisory_check_warns_and_gates_nothing() -> None:
     entry = Entry(check="physical.even", position=AT, severity=Severity.ADVISORY)
     results = judged_as(Asked(EVEN, Gate.HOST, entry), Asked(ABOVE))
-    assert results["physical.even"].status is Status.WARN
+    statuses = [finding.verdict.status for finding in results["physical.even"].findings]
+    assert statuses == [Status.WARN, Status.PASS]
     assert results["library.above"].findings[1].verdict.status is Status.PASS
 
 
