@@ -348,6 +348,9 @@ def _guarded(call: Callable[[], Any]) -> int:
     except CommcheckError as error:
         print(f"error: {error}", file=sys.stderr)
         return UNKNOWN
+    except MemoryError:
+        print("error: this machine has no memory left for commcheck: ulimit -v", file=sys.stderr)
+        return UNKNOWN
     except Exception as error:  # noqa: BLE001 - the last resort: one line, and how to report it
         print(f"commcheck has a bug: {type(error).__name__}: {error}", file=sys.stderr)
         if os.environ.get("COMMCHECK_DEBUG"):
