@@ -166,6 +166,7 @@ def test_a_run_that_goes_on_from_made_up_values_judges_what_hosts_say(
         lines = (whole.run / "events.ndjson").read_bytes().splitlines(keepends=True)
         for _ in range(12):
             run = copy_of(whole, tmp_path / "made-up")
+            (run.parent / "latest").symlink_to(run.name)
             events = run / "events.ndjson"
             events.write_bytes(b"".join(lines[: chance.randrange(2, len(lines))]))
             frames = sorted((run / "frames").iterdir())
