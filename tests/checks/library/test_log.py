@@ -506,6 +506,25 @@ def test_a_host_sees_too_few_nics_only_by_most_of_its_peers(
     assert [found.hosts for found in ruling.found] == [(f"n{len(seen) - 1}",)] * (state == "wrong")
 
 
+def test_the_longest_list_that_a_machine_prints_counts() -> None:
+    text = job(ranks(["n1", "n2", "n3"]), nics=4)
+    first = next(
+        line
+        for line in text.splitlines(keepends=True)
+        if line.startswith("n2:100:160 [0] NCCL INFO NET/IB")
+    )
+    short = first.replace(" [2]mlx5_2:1/RoCE [3]mlx5_3:1/RoCE", "")
+    assert short != first
+    assert judged(text.replace(first, short, 1)).rulings["LOG-007"].state == "right"
+
+
+def test_one_rank_on_sockets_is_told_once() -> None:
+    using = "n2:101:161 [1] NCCL INFO Using network "
+    rulings = judged(GOOD.replace(f"{using}IB", f"{using}Socket")).rulings
+    assert (rulings["LOG-001"].state, rulings["LOG-006"].state) == ("right", "wrong")
+    assert rulings["LOG-006"].found[0].hosts == ("n2",)
+
+
 @pytest.mark.parametrize(
     ("mixed", "status"),
     [("[0]mlx5_0:1/RoCE [1]mlx5_1:1/IB", Status.FAIL),
