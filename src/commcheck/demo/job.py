@@ -93,9 +93,9 @@ def variables(host: HostState, local: int) -> Mapping[str, str]:
 
 
 def _port(host: HostState) -> int:
-    """Where its ranks meet: hosts of two kinds are two jobs, though they stand side by side."""
-    kind = dict(host.declared).get("commcheck_peers")
-    return 29500 + zlib.crc32(str(kind).encode()) % 400
+    """Where its ranks meet: hosts of two kinds, or of two marks, are two jobs side by side."""
+    kind = dict(host.declared).get("commcheck_peers"), sorted(_mark(host).items())
+    return 29500 + zlib.crc32(repr(kind).encode()) % 400
 
 
 def _mark(host: HostState) -> Mapping[str, str]:
