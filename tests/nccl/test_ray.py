@@ -219,7 +219,7 @@ def test_every_error_is_one_line(serving: Serving, name: str, answers: Answers, 
     assert line.endswith("[ray]")
 
 
-MADE_UP: Final = (
+MADE_UP: Final[tuple[object, ...]] = (
     *([], "x", 5, None, {"data": {"result": []}}, {"logs": ["x"]}),
     {"data": {"result": {"result": [{"state": "ALIVE", "node_id": "a", "node_ip": "b"}]}}},
     {"submission_id": "\ud800", "job_id": "02000000", "runtime_env": "\ud800", "logs": "\ud800"},
