@@ -37,10 +37,13 @@ $(VENV)/.installed: pyproject.toml tests/requirements.txt
 	$(BIN)/$(PIP) --no-deps --editable .
 	@touch $@
 
+# FUZZ_S: seconds of each of the three searches for bytes that nothing can take.
 SEEDS ?= 20
+FUZZ_S ?= 600
 soak: $(VENV)/.installed
+	$(BIN)/$(PIP) --editable '.[fuzz]'
 	@$(BIN)/pytest -m soak -n 0
-	@COMMCHECK_SOAK=$(SEEDS) $(BIN)/pytest -n 0 tests/chaos
+	@COMMCHECK_SOAK=$(SEEDS) FUZZ_S=$(FUZZ_S) $(BIN)/pytest -n 0 tests/chaos
 
 # commcheck beside its peers, in one table: benchmarks/RESULTS.md. On an idle machine.
 bench: $(VENV)/.installed

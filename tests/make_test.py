@@ -2,7 +2,7 @@
 
 Installs missing packages where it may (root and apt-get). Where it may not, the tests that need
 them are skipped and the last line names the packages; with ``CI=true`` that is a failure.
-``CI=true`` also brings torch and Ray, each in a venv of its own, dask, and a kubectl.
+``CI=true`` also brings torch and Ray, each in a venv of its own, dask, atheris, and a kubectl.
 """
 
 from __future__ import annotations
@@ -129,8 +129,9 @@ def main() -> int:
     for extra in ("torch", "ray") if ci else ():
         if python := python_with(extra):
             os.environ[f"COMMCHECK_{extra.upper()}_PYTHON"] = python
-    if ci and find_spec("distributed") is None:
-        pip_install(sys.executable, "dask")
+    for module, extra in (("distributed", "dask"), ("atheris", "fuzz")) if ci else ():
+        if find_spec(module) is None:
+            pip_install(sys.executable, extra)
     if ci and (folder := kubectl_folder()):
         os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
     tools = Path(sys.executable).parent

@@ -16,6 +16,7 @@ from commcheck.check import (
     Nothing,
     Reader,
     Together,
+    Trait,
     Unread,
     expects,
     failed,
@@ -23,6 +24,7 @@ from commcheck.check import (
     limit,
     passed,
     reads,
+    to_compare,
     tries,
     undecidable,
 )
@@ -178,6 +180,21 @@ def test_a_failed_need_blocks_the_same_rail_only() -> None:
     result = run(after, EVEN, got=frames(bad=bad))["physical.after"]
     assert [f.verdict.kind for f in result.findings] == [Kind.BLOCKED, Kind.NONE]
     assert "physical.even failed on mlx5_0" in result.findings[0].verdict.reason
+
+
+def test_what_the_whole_host_needs_every_rail_must_have() -> None:
+    whole = Check(
+        id="physical.whole",
+        title=WORDS,
+        subject=Machine,
+        seen=Nothing,
+        judge=judge_there,
+        needs=("physical.even",),
+    )
+    bad = frame("number", "mlx5_1", stdout=b"3\n")
+    (finding,) = run(EVEN, whole, got=frames(bad=bad))["physical.whole"].findings
+    assert finding.verdict.reason == "blocked: physical.even failed on mlx5_1"
+    assert run(EVEN, whole)["physical.whole"].status is Status.PASS
 
 
 def test_blocked_is_handed_on_with_the_first_cause() -> None:
@@ -418,10 +435,38 @@ def test_an_open_gate_lets_the_host_climb_and_marks_what_is_above() -> None:
     assert above.unproven_below == ("physical.even",)
 
 
+@pytest.mark.parametrize(
+    ("driver", "told"),
+    [("mlx5_core", ["mlnx_qos", "dcb"]), ("bnxt_en", ["dcb"]), (None, ["mlnx_qos", "dcb"])],
+)
+def test_a_remedy_of_another_makers_tool_is_not_told(driver: str | None, told: list[str]) -> None:
+    nothing = Words("", "")
+    both = tuple(Remedy(f"{tool} pfc", nothing, nothing) for tool in ("mlnx_qos", "dcb"))
+    cause = replace(CAUSE, remedies=both)
+    wrong = rail_check("physical.even", lambda *_: failed(cause, "off"))
+    machine = replace(MACHINE, rails=(replace(MACHINE.rails[0], driver=driver),))
+    verdict = run(wrong, machine=machine)["physical.even"].worst.verdict
+    assert [each.command.split()[0] for each in verdict.remedies] == told
+
+
+@pytest.mark.parametrize(("unread", "unproven"), [({}, ()), ({"b": "no"}, ("physical.alike",))])
+def test_what_waits_for_its_peers_was_judged_here(
+    unread: dict[str, str], unproven: tuple[str, ...]
+) -> None:
+    alike = rail_check(
+        "physical.alike",
+        lambda *_: to_compare({"a": 1}, unread),
+        peers=(Trait("a", WORDS, CAUSE), Trait("b", WORDS, CAUSE)),
+    )
+    above = judged_as(Asked(alike), Asked(ABOVE))["library.above"].findings[0]
+    assert above.unproven_below == unproven
+
+
 def test_an_advisory_check_warns_and_gates_nothing() -> None:
     entry = Entry(check="physical.even", position=AT, severity=Severity.ADVISORY)
     results = judged_as(Asked(EVEN, Gate.HOST, entry), Asked(ABOVE))
-    assert results["physical.even"].status is Status.WARN
+    statuses = [finding.verdict.status for finding in results["physical.even"].findings]
+    assert statuses == [Status.WARN, Status.PASS]
     assert results["library.above"].findings[1].verdict.status is Status.PASS
 
 

@@ -149,6 +149,15 @@ def test_undecided_counts_only_where_nobody_decided(kind: Kind, other: Key, code
     assert exit_code([undecided, elsewhere]) == 3
 
 
+@pytest.mark.parametrize("beside", [Status.PASS, Status.WARN])
+def test_what_is_right_beside_it_decides_nothing(beside: Status) -> None:
+    """A sweep with a warning on small messages, and nothing to hold its 2.8 GB/s against."""
+    half = ((beside, Kind.NONE), (Status.SKIP, Kind.UNDECIDABLE))
+    assert exit_code([result(*half)]) == 3
+    assert exit_code([result(*half), result(*half, host="node-02")]) == 3
+    assert exit_code([result(*half), result((Status.PASS, Kind.NONE), host="node-02")]) == 0
+
+
 @pytest.mark.parametrize(
     ("other", "word"),
     [(Kind.GATED, "not climbed"), (Kind.NOT_PERMITTED, "not measured")],

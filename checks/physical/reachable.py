@@ -10,6 +10,8 @@ Where no session can be opened the code says how far it came:
 
 - ``inventory``, ``ssh-config``, ``key-unreadable``: the connection cannot be described. Mend the
   inventory's variable, the ssh_config or the key file that the reason names.
+- ``password-unchecked``: a password goes only to a host whose key is checked. Take its key into
+  known_hosts, or log in with a key.
 - ``dns``: the name does not resolve. Mend ``ansible_host`` or the resolver.
 - ``tcp-refused``: the host is up, nothing listens on the port. Is sshd running, is the port right?
 - ``tcp-unreachable``, ``tcp-failed``: no route, or the network says no. Look at this machine's

@@ -180,7 +180,7 @@ def _of_log(log: KernelXids, limits: Limits) -> Verdict:
     events = [_known(event) for event in _since_recovery(log.events)]
     measured = {"reports": [_told(event, xid) for event, xid in events[:20]]}
     faults = [each for each in events if each[1].ask in FAULTS]
-    recent = [each for each in faults if _is_recent(each[0], limits)]
+    recent = [each for each in faults if _is_recent(each[0].age_s, limits)]
     for ask in _WORST:
         if mine := [each for each in recent if each[1].ask is ask]:
             return failed(CAUSES[ask], f"{_all_told(mine)}: {ask}", measured=measured)
@@ -203,18 +203,19 @@ def _of_metrics(log: Unread, metrics: Metrics | Unread, limits: Limits) -> Verdi
     changes = [] if isinstance(metrics, Unread) else list(codes(metrics))
     told = [(each, look_up(each.code, "", of_switch=False)) for each in changes]
     measured = {"reports": [f"Xid {each.code} on GPU {each.gpu}" for each, _ in told[:20]]}
-    for ask in _WORST:
-        if mine := [each for each in told if each[1].ask is ask]:
-            last, meaning = mine[0]
-            fresh = last.ago_s is not None and last.ago_s <= limits.recent_h * 3600
-            reason = (
-                f"dcgm-exporter: Xid {last.code} on GPU {last.gpu} ({meaning.meaning}, "
-                f"{f'{length(last.ago_s)} ago' if last.ago_s is not None else 'before that day'})"
-                f"{f' and {len(mine) - 1} more' if len(mine) > 1 else ''}; the host's log "
-                "was not read"
-            )
-            say = failed if fresh else warned
-            return say(CAUSES[ask] if fresh else TO_WATCH, reason, measured=measured)
+    # What came up of late is no less true where something worse stands there from before.
+    fresh = [each for each in told if _is_recent(each[0].ago_s, limits)]
+    for shown, say in ((fresh, failed), (told, warned)):
+        for ask in _WORST:
+            if mine := [each for each in shown if each[1].ask is ask]:
+                last, meaning = mine[0]
+                ago = "before that day" if last.ago_s is None else f"{length(last.ago_s)} ago"
+                more = f" and {len(mine) - 1} more" if len(mine) > 1 else ""
+                reason = (
+                    f"dcgm-exporter: Xid {last.code} on GPU {last.gpu} ({meaning.meaning}, {ago})"
+                    f"{more}; the host's log was not read"
+                )
+                return say(CAUSES[ask] if say is failed else TO_WATCH, reason, measured=measured)
     raise Unjudgeable(log.reason, log.remedy, type_name=log.error)
 
 
@@ -235,8 +236,8 @@ def _since_recovery(events: Iterable[XidEvent]) -> list[XidEvent]:
     return kept
 
 
-def _is_recent(event: XidEvent, limits: Limits) -> bool:
-    return event.age_s is not None and event.age_s <= limits.recent_h * 3600
+def _is_recent(age_s: float | None, limits: Limits) -> bool:
+    return age_s is not None and age_s <= limits.recent_h * 3600
 
 
 def _untimed(faults: Iterable[Known], limits: Limits) -> str:

@@ -49,7 +49,14 @@ class Before:
         return self.resumes and self.record.state == "complete"
 
     def stored(self, prepared: Prepared, choice: Choice) -> Stored:
-        """What need not be asked. Raises ``RunFolderError`` where a resumed run asked otherwise."""
+        """What need not be asked.
+
+        Raises ``RunFolderError`` where a resumed run asked otherwise, or the run is damaged.
+        """
+        with doubted([self.record]):
+            return self._stored(prepared, choice)
+
+    def _stored(self, prepared: Prepared, choice: Choice) -> Stored:
         if not self.resumes:
             passed = passed_hosts(self.record)
             return of_passed(passed, prepared.climb.hosts, self.folder.frames)

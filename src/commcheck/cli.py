@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -337,16 +338,21 @@ def _guarded(call: Callable[[], Any]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        print(_shown(shown.getvalue().rstrip()), file=sys.stderr)
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         return 130
     except UsageError as error:
         for problem in error.problems:
-            print(problem, file=sys.stderr)
+            print(_shown(problem), file=sys.stderr)
         return USAGE
     except CommcheckError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(_shown(f"error: {error}"), file=sys.stderr)
+        return UNKNOWN
+    except MemoryError:
+        print("error: this machine has no memory left for commcheck: ulimit -v", file=sys.stderr)
         return UNKNOWN
     except Exception as error:  # noqa: BLE001 - the last resort: one line, and how to report it
         print(f"commcheck has a bug: {type(error).__name__}: {error}", file=sys.stderr)
@@ -356,3 +362,10 @@ def _guarded(call: Callable[[], Any]) -> int:
             print("run it again with COMMCHECK_DEBUG=1 for the traceback", file=sys.stderr)
         return BUG
     return code if isinstance(code, int) else 0
+
+
+def _shown(told: str) -> str:
+    """Names of files may come from anywhere: none of them steers a terminal, or a CI console."""
+    from commcheck.report.cleaning import for_console
+
+    return "\n".join(for_console(line, 4000) for line in told.split("\n"))

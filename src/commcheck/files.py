@@ -55,6 +55,8 @@ def _is_null(found: os.stat_result) -> bool:
 def read_whole(path: str | Path, most: int) -> bytes:
     """All of a file of at most so many bytes. Raises ``OSError``, also where it is longer."""
     with opened(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise _too_long(most)
         return read_rest(file, most)
 
 
@@ -62,8 +64,12 @@ def read_rest(stream: Readable, most: int) -> bytes:
     """What is left of a stream, at most so many bytes. Raises ``OSError``."""
     data = stream.read(most + 1)
     if len(data) > most:
-        raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB")
+        raise _too_long(most)
     return data
+
+
+def _too_long(most: int) -> OSError:
+    return OSError(errno.EFBIG, f"larger than {most >> 20} MiB")
 
 
 def lines_of(text: TextIO, most: int) -> Iterator[str]:

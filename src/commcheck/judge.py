@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from commcheck import peers
 from commcheck.check import (
@@ -32,6 +32,7 @@ from commcheck.model import (
     Kind,
     Layer,
     Machine,
+    Rail,
     Result,
     Status,
     Subject,
@@ -243,7 +244,10 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
                 name: take(desk, reading, subject, rests_on)
                 for name, reading in readings_of(check.seen).items()
             }
-            verdicts = check.verdicts(check.seen(**seen), subject, want, limits)
+            verdicts = tuple(
+                _for_its_driver(verdict, subject)
+                for verdict in check.verdicts(check.seen(**seen), subject, want, limits)
+            )
             if check.peers:
                 verdicts = tuple(
                     peers.placed(verdict, desk.host, desk.machine.platform) for verdict in verdicts
@@ -273,6 +277,18 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
         )
         for verdict in verdicts
     ]
+
+
+_TOOLS: Final = frozenset({"mlnx_qos", "mlxconfig", "mlxlink", "mlxreg"})
+"""NVIDIA's, which know no other card."""
+
+
+def _for_its_driver(verdict: Verdict, subject: Subject) -> Verdict:
+    """Without commands for another maker's card, where others are left."""
+    if not isinstance(subject, Rail) or subject.driver in (None, "mlx5_core"):
+        return verdict
+    fit = [each for each in verdict.remedies if each.command.partition(" ")[0] not in _TOOLS]
+    return replace(verdict, remedies=tuple(fit)) if fit else verdict
 
 
 def _part(desk: Desk, asked: Asked) -> object | None:
@@ -368,6 +384,6 @@ def _is_unproven(findings: Sequence[Finding]) -> bool:
     return any(
         # A fail below is here only where the playbook opened the gate.
         finding.verdict.status in (Status.ERROR, Status.FAIL)
-        or finding.verdict.kind is Kind.UNDECIDABLE
+        or (finding.verdict.kind is Kind.UNDECIDABLE and not peers.was_read(finding))
         for finding in findings
     )

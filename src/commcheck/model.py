@@ -402,21 +402,25 @@ def gates(result: Result) -> bool:
 
 
 def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:
-    """0 all judged and right, 1 something fails, 3 nothing fails but something is unknown."""
+    """0 all judged and right, 1 something fails, 3 nothing fails but something is unknown.
+
+    What the input cannot tell counts where no host was told in full: a pass or a warning beside it,
+    of another rail or of another rule on the same log, does not decide it.
+    """
     codes: set[int] = set()
-    everywhere: dict[str, list[Row]] = {}
+    undecided: set[str] = set()
+    decided: set[str] = set()
     for result in results:
         rows = [row(finding.verdict) for finding in result.findings]
         codes.update(each.exit_code for each in rows)
-        everywhere.setdefault(result.check, []).extend(rows)
+        if any(each.exit_if_everywhere == 3 for each in rows):
+            undecided.add(result.check)
+        elif any(each.junit in ("pass", "warn", "failure") for each in rows):
+            decided.add(result.check)
         if strict and result.status is Status.WARN:
             codes.add(1)
-    for rows in everywhere.values():
-        undecided = [each for each in rows if each.exit_if_everywhere == 3]
-        # "Nowhere decided": no subject on any host got a pass, warn, fail or waiver.
-        decided = [each for each in rows if each.junit in ("pass", "warn", "failure")]
-        if undecided and not decided:
-            codes.add(3)
+    if undecided - decided:
+        codes.add(3)
     return 1 if 1 in codes else 3 if 3 in codes else 0
 
 

@@ -55,6 +55,11 @@ def is_waiting(result: Result) -> bool:
     )
 
 
+def was_read(finding: Finding) -> bool:
+    """True for a subject of which every trait was read, and that only waits for its peers."""
+    return GROUP in finding.verdict.measured and UNREAD not in finding.verdict.measured
+
+
 @dataclass(slots=True)
 class _Member:
     """One subject of one host, with its traits and what is found of them."""

@@ -12,6 +12,7 @@ import pytest
 
 from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
 from commcheck.discover import discover
+from tests.sshd import Server
 
 CHECKS = ("physical.gpu-driver", "physical.nic-mtu")
 ASKED = [word for check in CHECKS for word in ("-t", check)]
@@ -46,6 +47,22 @@ def words_for(fleet: CheapFleet) -> list[object]:
 def names(count: int) -> list[str]:
     """The hosts of a cheap fleet."""
     return [f"node-{number:04d}" for number in range(1, count + 1)]
+
+
+def on_disk(server: Server, script: str, place: Path) -> str:
+    """What a shell says in the mounts of a host; each has its own. ``$1``: the place."""
+    words = ["nsenter", "-t", str(server.pid), "-m", "sh", "-c", script, "sh", str(place)]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def full_disk(server: Server, place: Path, left: int) -> None:
+    """Let a folder of a host be a disk of 16 KiB of which so many bytes are left."""
+    mount = "mount -t tmpfs -o size=16k none $1"
+    on_disk(server, f"{mount}; head -c {(16 << 10) - left} /dev/zero > $1/filled", place)
+    told = on_disk(
+        server, f"head -c {left + 1} /dev/zero > $1/more || echo full; rm $1/more", place
+    )
+    assert told == "full\n"
 
 
 @pytest.fixture

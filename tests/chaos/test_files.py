@@ -43,6 +43,7 @@ HOSTILE = {
     "deep-object": b'{"a":' * 50_000,
     "deep-trace": b'{"traceEvents": [' + b"[" * 50_000,
     "deep-kineto": b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "a":' + b'{"a":' * 50_000,
+    "deep-toml": b"a = " + b"[" * 50_000,
     "digits": b'{"traceEvents": [{"ph": "X", "ts": ' + b"9" * 5000 + b"}]}",
     "digits-yaml": b"zero_optimization: " + b"9" * 5000,
     "alias-bomb": BOMB.encode(),
@@ -60,7 +61,7 @@ PLACES = {
     "playbook": ["run", "-i", "a,", "FILE", "--dry-run"],
     "waivers": ["run", "-i", "a,", "--waivers", "FILE", "--dry-run"],
     "lint": ["lint", "FILE"],
-    "settings": ["--config", "FILE", "list", "checks"],
+    "settings": ["list", "checks", "--config", "FILE"],
     "baseline": ["run", "-i", "a,", "--baseline", "FILE", "--dry-run"],
     **{f"analyze-{name}": ["analyze", name, "FILE"] for name in analyze.commands},
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import resource
+import signal
 import subprocess
 import threading
 import time
@@ -18,8 +20,9 @@ from commcheck.demo.cheap import CheapFleet
 from commcheck.errors import NotKept
 from commcheck.model import Host
 from commcheck.report.folder import RunFolder
-from tests.chaos.climbs import assert_nothing_lost, begin, climb, report
+from tests.chaos.climbs import assert_never_wrong, assert_nothing_lost, begin, climb, report
 from tests.chaos.conftest import CHECKS, names, words_for
+from tests.chaos.seeds import SEEDS
 from tests.report.test_folder import frame
 
 TWENTY = names(20)
@@ -107,6 +110,27 @@ def test_few_descriptors_make_it_slower_and_no_host_unreachable(
     assert ended.code == 0, ended.err
     assert "hosts at a time, not 64: more file descriptors are not allowed here" in ended.out
     assert_nothing_lost(ended, TWENTY, len(CHECKS) + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_too_little_memory_makes_hosts_unknown_and_none_wrong(
+    cheap: CheapFleet, tmp_path: Path, seed: int
+) -> None:
+    """Somewhere between too little to begin with and enough. Rust's parts abort, C's may crash."""
+    base = tmp_path / "reports"
+    whole = climb(words_for(cheap), base)
+    healthy = {each[:3]: each[3] for each in whole.verdicts()}
+    running = begin(
+        [*words_for(cheap), "--host-deadline", 10, "-f", 6],
+        base,
+        before=f"ulimit -v {random.Random(seed).randrange(200, 700) << 10}",
+        environment={"COMMCHECK_DEBUG": ""},
+    )
+    ended = running.ended(90, codes=(0, 3, 134, 139, -signal.SIGABRT, -signal.SIGSEGV))
+    if (ended.run / "events.ndjson").exists() and report(base).code in (0, 3):
+        assert_never_wrong(report(base), healthy)
+    assert climb(words_for(cheap), base).code == 0
 
 
 @pytest.mark.parametrize(("most", "code"), [(2, ""), (0, "out-of-resources")])

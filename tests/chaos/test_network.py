@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,10 +22,11 @@ from tests.chaos.climbs import (
     climb,
     until,
 )
+from tests.chaos.conftest import full_disk
 from tests.chaos.seeds import SEEDS
 from tests.e2e.conftest import fleet_of
 from tests.jobs.netns import Net, do, why_not
-from tests.sshd import Server, SshdFleet, descendants
+from tests.sshd import REMOTE, Server, SshdFleet, descendants
 
 __all__ = ["fleet_of"]
 pytestmark = [pytest.mark.sshd, pytest.mark.slow]
@@ -207,19 +206,12 @@ def test_a_network_that_falls_silent(tmp_path: Path) -> None:
         until(lambda: "sleep" not in net.processes("sleep"), 20)
 
 
-def test_a_host_whose_disk_is_full_is_judged(
-    fleet_of: Fleets, tmp_path: Path, small_disk: Callable[[int], Path]
-) -> None:
-    """Home, TMPDIR and /tmp of the host have no byte left: what only looks needs none."""
+def test_a_host_whose_disk_is_full_is_judged(fleet_of: Fleets, tmp_path: Path) -> None:
+    """The home and /var/tmp of the host have no byte left: what only looks needs none."""
     fleet = fleet_of(1)
-    full = small_disk(4)
-    home = fleet.servers[0].folder / "home"
-    subprocess.run(["mount", "--bind", str(full), str(home)], check=True)
-    try:
-        with (full / "filled").open("wb") as file, contextlib.suppress(OSError):
-            file.write(b"x" * (1 << 16))
-        ended = climb(words_for(fleet), tmp_path / "reports")
-    finally:
-        subprocess.run(["umount", "-l", str(home)], check=True)
+    (server,) = fleet.servers
+    for place in (REMOTE / server.folder.name / "home", Path("/var/tmp")):
+        full_disk(server, place, left=0)
+    ended = climb(words_for(fleet), tmp_path / "reports")
     assert ended.code == 0, ended.err
     assert_nothing_lost(ended, fleet.names, len(ASKED) + 1)

@@ -166,6 +166,7 @@ def test_a_run_that_goes_on_from_made_up_values_judges_what_hosts_say(
         lines = (whole.run / "events.ndjson").read_bytes().splitlines(keepends=True)
         for _ in range(12):
             run = copy_of(whole, tmp_path / "made-up")
+            (run.parent / "latest").symlink_to(run.name)
             events = run / "events.ndjson"
             events.write_bytes(b"".join(lines[: chance.randrange(2, len(lines))]))
             frames = sorted((run / "frames").iterdir())
@@ -250,6 +251,19 @@ def test_what_a_run_goes_on_from_has_the_right_types_before_anybody_is_asked(
         with pytest.raises(RunFolderError, match="this is no whole run") as caught:
             before(resume, again, run.parent, hold=False)
         assert says in str(caught.value)
+
+
+def test_a_result_of_no_check_on_no_host_is_refused_where_a_run_asks_again(
+    whole: Ended, tmp_path: Path, call: Call
+) -> None:
+    run = copy_of(whole, tmp_path / "foreign")
+    events = run / "events.ndjson"
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    next(each for each in lines if each["event"] == "result")["host"] = ["gpu-01"]
+    events.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    code, _, err = call("run", "-i", "gpu-01,", "--again", run.name, "-o", run.parent)
+    assert code == 2
+    assert "this is no whole run: run.results[" in err
 
 
 def test_damaged_answers_are_told_as_such_and_make_no_bug(

@@ -112,3 +112,19 @@ def test_names_in_remedies_are_quoted() -> None:
     peer = Peer("a; rm -rf /", 22, "u")
     found = explain(os_error(errno.ETIMEDOUT), Moment(Stage.TCP, 9, 9), peer)
     assert "'a; rm -rf /'" in found.remedy
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        RuntimeError("can't allocate read lock"),
+        SystemError("error return without exception set"),
+    ],
+)
+def test_what_this_machine_lacks_is_blamed_on_no_host(stage: Stage, error: Exception) -> None:
+    told = explain(error, Moment(stage, 0.1, 10.0), PEER)
+    assert told.code == "out-of-resources"
+    assert "this machine, not the host" in told.reason

@@ -157,7 +157,7 @@ INCIDENTS = {
     "one host of a job is set otherwise": Incident(
         variables={"NCCL_ALGO=Tree": (2,)},
         says="Library layer is where it breaks: Ranks of one job have different settings, 1 of 4",
-        causes={"env-ranks-differ": (2,), "env-tuning-forced": (2,), "nccl-choice-forced": (2,)},
+        causes={"env-ranks-differ": (2,), "env-tuning-forced": (2,), "nccl-forced-algorithm": (2,)},
         shares=("host",),
         fix="Set it once for all",
         ladder="pass breaks-here pass pass",

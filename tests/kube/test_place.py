@@ -129,7 +129,11 @@ def test_pods_in_natural_order_and_what_is_no_host() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"[]", b"{}", b'{"items": [{}]}', b'{"items": 3}', b"\xff", b"No resources"]
+    "answer",
+    [
+        *(b"", b"[]", b"{}", b'{"items": [{}]}', b'{"items": 3}', b"\xff", b"No resources"),
+        b'{"items": ' + b"[" * 50_000,
+    ],
 )
 def test_an_answer_that_is_no_list_is_refused(answer: bytes) -> None:
     with pytest.raises(InventoryError, match="printed no list of pods"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -216,6 +217,35 @@ def test_every_error_is_one_line(serving: Serving, name: str, answers: Answers, 
     (line,) = caught.value.problems
     assert line.startswith(f"{server.job(name)}: error: {why}")
     assert line.endswith("[ray]")
+
+
+MADE_UP: Final[tuple[object, ...]] = (
+    *([], "x", 5, None, {"data": {"result": []}}, {"logs": ["x"]}),
+    {"data": {"result": {"result": [{"state": "ALIVE", "node_id": "a", "node_ip": "b"}]}}},
+    {"submission_id": "\ud800", "job_id": "02000000", "runtime_env": "\ud800", "logs": "\ud800"},
+)
+
+
+@pytest.mark.parametrize("told", MADE_UP)
+@pytest.mark.parametrize("where", ["/logs", "/api/v0/nodes", "/api/v0/logs", "/api/jobs/", ""])
+def test_what_somebody_else_answers_is_read_or_told(
+    serving: Serving, where: str, told: object
+) -> None:
+    def made_up(path: str, asked: Mapping[str, list[str]]) -> Reply:
+        if not where or path.endswith(where):
+            return 200, json.dumps(told).encode()
+        return answer(path, asked)
+
+    server = serving(made_up)
+    for name in ("train-1", "gone"):
+        try:
+            job = ray.Job.of(server.job(name), {})
+        except UsageError:
+            continue
+        job.environment()
+        for each in job.logs():
+            with contextlib.suppress(OSError):
+                list(each.chunks)
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,11 @@ def out_of_resources(error: BaseException) -> HostError | None:
     """What to say where it is this machine that has no descriptor, thread or memory left."""
     no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
     number = error.errno if isinstance(error, OSError) else None
-    # A library that cannot be mapped into memory is an ImportError.
-    no_memory = isinstance(error, MemoryError | ImportError)
+    # A library that cannot be mapped into memory is an ImportError; where no memory is left for
+    # the exception itself, the interpreter has a SystemError to say.
+    no_memory = isinstance(error, MemoryError | ImportError | SystemError) or (
+        isinstance(error, RuntimeError) and "can't allocate" in str(error)
+    )
     if not (no_memory or no_thread or number in _EXHAUSTED):
         return None
     return Unreachable(

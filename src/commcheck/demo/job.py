@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -77,7 +78,7 @@ def variables(host: HostState, local: int) -> Mapping[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HF_TOKEN": "hf_of_the_embedded_fleet",
         "MASTER_ADDR": f"gpu-{host.number - node:02d}",
-        "MASTER_PORT": "29500",
+        "MASTER_PORT": str(_port(host)),
         "WORLD_SIZE": str(HOSTS * size),
         "LOCAL_WORLD_SIZE": str(size),
         "RANK": str(node * size + local),
@@ -89,6 +90,12 @@ def variables(host: HostState, local: int) -> Mapping[str, str]:
         **(dict(host.job.variables) if host.job is not None else {}),
     }
     return {name: value for name, value in found.items() if value}
+
+
+def _port(host: HostState) -> int:
+    """Where its ranks meet: hosts of two kinds, or of two marks, are two jobs side by side."""
+    kind = dict(host.declared).get("commcheck_peers"), sorted(_mark(host).items())
+    return 29500 + zlib.crc32(repr(kind).encode()) % 400
 
 
 def _mark(host: HostState) -> Mapping[str, str]:

@@ -84,7 +84,7 @@ def read(answer: bytes, what: str) -> list[Found]:
     try:
         items = json.loads(answer)["items"]
         found = [_pod(each) if what == "pods" else _node(each) for each in items]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InventoryError(f"kubectl get {what} printed no list of {what}: {error!r}") from error
     return sorted(found, key=lambda each: _natural(each.name))
 

@@ -175,7 +175,10 @@ def read(data: bytes, source: str) -> Dump | None:
 
 
 def dump(document: Mapping[str, Any], source: str) -> Dump:
-    """The facts of a document; entries without a number are left out."""
+    """The facts of a document that ``is_dump``; entries without a number are left out.
+
+    Raises ``KeyError`` for another one.
+    """
     members, groups = _groups(document.get("pg_config"))
     entries = tuple(entry for each in document["entries"] if (entry := _entry(each)))
     return Dump(

@@ -35,7 +35,10 @@ _CHUNK: Final = 1 << 18
 _COMPLAINT_BYTES: Final = 2000
 _FOLDED: Final = regex(rb"(?:\x1b\[\d+m)?\((?:[A-Za-z_][\w.:<>-]* )?pid=\d+")
 _FILE: Final = regex(r"worker-[\w.-]+\.(?:out|err)")
-_NO_ANSWER: Final = (ValueError, TypeError, RecursionError, http.client.HTTPException)
+_NO_ANSWER: Final = (
+    *(ValueError, TypeError, AttributeError, RecursionError),
+    http.client.HTTPException,
+)
 """What is raised where something else than Ray answers."""
 
 _LIVE: Final = frozenset({"PENDING", "RUNNING"})
@@ -131,8 +134,8 @@ class Job:
 
     def _of_driver(self, *, own: bool) -> Iterator[bytes]:
         """``own``: without what Ray copied there from workers."""
-        name = quote(str(self.told.get("submission_id") or self.told.get("job_id")), safe="")
         try:
+            name = quote(str(self.told.get("submission_id") or self.told.get("job_id")), safe="")
             text = str(_mapping(self.api.json(f"/api/jobs/{name}/logs")).get("logs") or "")
         except (_Refused, *_NO_ANSWER) as error:
             raise OSError(_said(error)) from None

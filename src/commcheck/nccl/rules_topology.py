@@ -183,8 +183,9 @@ def _half_told(case: Case, comm: Comm) -> str:
     """Why not every channel was printed, or empty: what is cut in the middle looks uneven."""
     if case.job.stats.cut_files:
         return "a file ends in the middle of a line"
-    if open_ := sum(not member.complete for member in comm.members.values()):
-        return f"{open_} of {len(comm.members)} ranks are not known to have completed init"
+    done = sum(member.complete for member in comm.members.values())
+    if done < comm.nranks:
+        return f"{done} of {comm.nranks} ranks are known to have completed init"
     alone = sum(receives < 0 for _, receives in comm.rails.values())
     return f"{alone} channels are printed by their sender only" if alone else ""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
 from commcheck.diagnose import Diagnosis, Fix, Group, Rung, diagnose
+from commcheck.files import lines_of, opened
 from commcheck.model import Bound, Finding, Layer, Status
 from commcheck.report import changes as changed
 from commcheck.report.cleaning import clean
@@ -47,14 +49,18 @@ def summary_of(record: Record) -> Json:
     return _around(record)[0]
 
 
+_LINE_MOST: Final = 64 << 20
+"""Characters of a group of settings, or of what thousands of hosts have in common."""
+
+
 def summary_in(path: Path) -> Json:
     """The same of a written ``results.json``, without its verdicts, which may be large.
 
-    Raises ``OSError``, or ``ValueError`` where it is no such file.
+    Raises ``OSError``, or ``ValueError`` or ``RecursionError`` where it is no such file.
     """
     lines = []
-    with path.open(encoding="utf-8") as stream:
-        for line in stream:
+    with TextIOWrapper(opened(path), encoding="utf-8") as stream:
+        for line in lines_of(stream, _LINE_MOST):
             if line.startswith(f' "{VERDICTS}":'):
                 break
             lines.append(line)

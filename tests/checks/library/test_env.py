@@ -273,6 +273,22 @@ def test_a_host_set_unlike_the_others_of_its_job_is_told() -> None:
     assert found == {"gpu-02": [("ENV-001", Status.FAIL)]}
 
 
+def test_the_reason_does_not_hang_on_who_was_looked_at_first() -> None:
+    assert CHECK.together is not None
+    hosts = {"gpu-01": (rank(0), rank(1)), "gpu-02": (rank(2, "NCCL_ALGO=Tree"), rank(3))}
+    told = []
+    for names in (list(hosts), list(hosts)[::-1]):
+        parts = {
+            name: CHECK.together.part(
+                seen_on(*hosts[name]), replace(MACHINE, name=name), undeclared()
+            )
+            for name in names
+        }
+        (whole,) = CHECK.together.judge(parts)
+        told.append({name: [v.reason for v in said] for name, said in whole.verdicts.items()})
+    assert told[0] == told[1]
+
+
 def test_of_two_halves_the_one_whose_value_is_wrong_by_itself_is_told() -> None:
     tree = "NCCL_ALGO=Tree"  # a warning by itself
     found = together(**{"gpu-01": (rank(0), rank(1)), "gpu-02": (rank(2, tree), rank(3, tree))})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -470,6 +471,69 @@ def test_a_log_that_is_cut_shows_no_uneven_rails() -> None:
         idle.rstrip("\n")[:-5],
     ):
         assert judged(text).rulings["LOG-024"].state == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("oob", "complete", "status"),
+    [
+        ("docker0:172.17.0.1", False, Status.FAIL),
+        ("docker0:172.17.0.1", True, Status.WARN),
+        ("lo:127.0.0.1", True, Status.FAIL),  # the ranks of several hosts meet there: how?
+    ],
+)
+def test_a_wrong_interface_fails_where_it_did_not_work(
+    oob: str, complete: bool, status: Status
+) -> None:
+    (found,) = judged(job(oob=oob, complete=complete)).rulings["LOG-009"].found
+    assert found.status is status
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [((4, 4, 2), "wrong"), ((4, 4, 4, 2), "wrong"), ((4, 3, 2), "right"), ((4, 4, 2, 2), "right")],
+)
+def test_a_host_sees_too_few_nics_only_by_most_of_its_peers(
+    seen: tuple[int, ...], state: str
+) -> None:
+    hosts = [f"n{number}" for number in range(len(seen))]
+    text = job(ranks(hosts), nics=4)
+    for host, count in zip(hosts, seen, strict=True):
+        lines = [line for line in text.splitlines(keepends=True) if line.startswith(f"{host}:")]
+        for line in filter(lambda each: "NET/IB : Using" in each, lines):
+            text = text.replace(line, re.sub(rf" \[[{count}-9]\]mlx5_\d:1/RoCE", "", line))
+    ruling = judged(text).rulings["LOG-007"]
+    assert ruling.state == state
+    assert [found.hosts for found in ruling.found] == [(f"n{len(seen) - 1}",)] * (state == "wrong")
+
+
+def test_the_longest_list_that_a_machine_prints_counts() -> None:
+    text = job(ranks(["n1", "n2", "n3"]), nics=4)
+    first = next(
+        line
+        for line in text.splitlines(keepends=True)
+        if line.startswith("n2:100:160 [0] NCCL INFO NET/IB")
+    )
+    short = first.replace(" [2]mlx5_2:1/RoCE [3]mlx5_3:1/RoCE", "")
+    assert short != first
+    assert judged(text.replace(first, short, 1)).rulings["LOG-007"].state == "right"
+
+
+def test_one_rank_on_sockets_is_told_once() -> None:
+    using = "n2:101:161 [1] NCCL INFO Using network "
+    rulings = judged(GOOD.replace(f"{using}IB", f"{using}Socket")).rulings
+    assert (rulings["LOG-001"].state, rulings["LOG-006"].state) == ("right", "wrong")
+    assert rulings["LOG-006"].found[0].hosts == ("n2",)
+
+
+@pytest.mark.parametrize(
+    ("mixed", "status"),
+    [("[0]mlx5_0:1/RoCE [1]mlx5_1:1/IB", Status.FAIL),
+     ("[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [2]mlx5_2:1/IB", Status.WARN)],
+)  # fmt: skip
+def test_links_of_two_kinds_fail_where_both_are_used(mixed: str, status: Status) -> None:
+    text = GOOD.replace("[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE", mixed)
+    found = judged(text).rulings["LOG-008"].found
+    assert {each.status for each in found} == {status}
 
 
 def test_a_storage_nic_has_nothing_to_carry() -> None:

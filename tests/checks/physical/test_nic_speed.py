@@ -22,6 +22,7 @@ PASS, FAIL, SKIP = Status.PASS, Status.FAIL, Status.SKIP
         ("link-400g-good.txt", 200, PASS, None),  # more than declared
         ("link-400g-good.txt", 800, FAIL, NOT_OFFERED),
         ("link-100g-on-400g-port.txt", 400, FAIL, TOO_SLOW),
+        ("link-100g-on-400g-port.txt", 200, FAIL, TOO_SLOW),  # it could do more
         ("link-100g-on-400g-port.txt", 100, PASS, None),
         ("link-100g-on-400g-port.txt", None, SKIP, None),
         ("link-200g-bnxt.txt", 400, FAIL, TOO_SLOW),
@@ -87,3 +88,10 @@ def test_unreadable(judged: Any, text: str, rc: int, error: str) -> None:
 def test_not_its_business(judged: Any, rail: Rail, change: dict[str, Any]) -> None:
     machine = Machine("gpu-01", "gpu-roce", rails=(replace(rail, **change),))
     assert judged(CHECK, machine=machine).verdict.kind is Kind.NOT_APPLICABLE
+
+
+def test_a_port_that_cannot_says_what_it_offers(judged: Any) -> None:
+    verdict = judged(
+        CHECK, {"ethtool": ("ethtool/link-400g-good.txt", 0)}, line_rate_gbits=800
+    ).verdict
+    assert "runs at 400 Gb/s and offers 400 at most, want 800" in verdict.reason

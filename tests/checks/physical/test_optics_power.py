@@ -48,6 +48,10 @@ def test_a_flag_alone_is_a_warning(judged: Any) -> None:
 def test_the_modules_own_threshold_counts(judged: Any) -> None:
     line = "\tLaser rx power low alarm threshold        : 1.0500 mW / 0.21 dBm\n"
     assert judged(CHECK, said(GOOD + line)).verdict.cause is DARK
+    line = "\tModule temperature high warning threshold : 52.00 degrees C / 125.60 degrees F\n"
+    hot = judged(CHECK, said(GOOD + line)).verdict
+    assert hot.cause is HOT
+    assert "52.03 C, want at most 52" in hot.reason
 
 
 def test_a_lane_far_below_the_others(judged: Any) -> None:

@@ -48,6 +48,10 @@ def test_1024(judged: Any) -> None:
     assert judged(CHECK, said("roce-mtu-1024.txt"), rdma_mtu=1024).verdict.status is Status.PASS
 
 
+def test_more_than_declared_is_enough(judged: Any) -> None:
+    assert judged(CHECK, said("roce-400g-good.txt"), rdma_mtu=2048).verdict.status is Status.PASS
+
+
 def test_infiniband_is_the_subnet_managers(judged: Any, rail: Rail) -> None:
     text = (RECORDED / "ib-ndr-good.txt").read_text()
     text = text.replace("active_mtu:\t\t4096 (5)", "active_mtu:\t\t2048 (4)")

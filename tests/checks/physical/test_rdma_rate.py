@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from checks.physical.rdma_rate import CHECK, LANES, SLOW
-from commcheck.model import Cause, Kind, Machine, Rail, Status
+from checks.physical.rdma_rate import CHECK, LANES, SLOW, Seen, Want, judge
+from commcheck.check import Nothing
+from commcheck.formats.ibv_devinfo import IbvDevice
+from commcheck.formats.rdma_port import RdmaPort
+from commcheck.model import Cause, Kind, Machine, Origin, Rail, Status, Wanted
 
 
 def said(port: str, devices: str = "roce-400g-good.txt") -> dict[str, tuple[str, int]]:
@@ -38,6 +41,39 @@ def test_undeclared_the_model_tells_the_best(judged: Any) -> None:
     less = judged(CHECK, said("port-ib-edr.txt")).verdict
     assert less.kind is Kind.UNDECIDABLE
     assert "its model can do 400; declare commcheck_line_rate_gbits" in less.reason
+
+
+OTHER = IbvDevice("mlx5_", "28.39.1002", 0x02C9, 4119, None, ())
+"""Of a name before that of the rail, and slower."""
+
+
+@pytest.mark.parametrize(
+    ("part_id", "best"), [(4119, 100), (4121, 100), (4123, 200), (4129, 400), (4131, 800)]
+)
+def test_the_best_of_each_model(rail: Rail, part_id: int, best: int) -> None:
+    """ConnectX-5, -5 Ex, -6, -7, -8; the next ids are of other cards."""
+
+    def at(rate: float, device: IbvDevice) -> Kind:
+        seen = Seen(RdmaPort(rail.hca, 1, rate_gbits=rate), (OTHER, device))
+        verdict = judge(seen, rail, Want(Wanted(None, Origin(""))), Nothing())
+        assert (verdict.kind is Kind.NONE) is (verdict.status is Status.PASS)
+        return verdict.kind
+
+    mine = replace(OTHER, hca=rail.hca, part_id=part_id)
+    assert at(best, mine) is at(best + 1, mine) is Kind.NONE
+    assert at(best - 1, mine) is Kind.UNDECIDABLE
+    assert at(best, replace(mine, part_id=part_id + 1)) is Kind.UNDECIDABLE
+    for vendor in (0x02C8, 0x02CA):
+        assert at(best, replace(mine, vendor_id=vendor)) is Kind.UNDECIDABLE
+
+
+@pytest.mark.parametrize(
+    ("lanes", "cause"), [(1, LANES), (2, LANES), (3, LANES), (4, SLOW), (8, SLOW), (None, SLOW)]
+)
+def test_lanes_are_lost_below_four(rail: Rail, lanes: int | None, cause: Cause) -> None:
+    seen = Seen(RdmaPort(rail.hca, 1, rate_gbits=100, lanes=lanes), ())
+    verdict = judge(seen, rail, Want(Wanted(400, Origin("prod.yaml:3"))), Nothing())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, cause)
 
 
 def test_undeclared_and_an_unknown_model(judged: Any) -> None:

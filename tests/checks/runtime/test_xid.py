@@ -139,6 +139,17 @@ def test_monitoring_speaks_where_nobody_may_read_the_log(
     assert says in verdict.reason
 
 
+def test_what_came_up_today_fails_whatever_stands_there_from_before() -> None:
+    """The older code is the worse one, and may have been mended since."""
+    lines = (Line({"gpu": "3"}, (79,) * 24), Line({"gpu": "5"}, (0, 0, *(48,) * 22)))
+    metrics = Metrics("http://prom", ("gpu-01",), 0.0, 900.0, 24, {"xid": lines})
+    log = Unread("sudo -n was refused", "SudoRefused", "allow it")
+    verdict = judge(Seen(log, metrics), ONE, Nothing(), Limits())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, MEMORY_FAILED)
+    assert "Xid 48 on GPU 5" in verdict.reason
+    assert "5.25 h ago" in verdict.reason
+
+
 @pytest.mark.parametrize("metrics", [UNWATCHED, told(0, 0), told(None, None), told(0, 31)])
 def test_no_code_of_the_exporter_is_no_clean_log(metrics: Metrics | Unread) -> None:
     log = Unread("sudo -n was refused", "SudoRefused", "allow it")

@@ -67,7 +67,7 @@ def _found(parts: Mapping[str, Part]) -> Iterator[Verdict]:
     for job in sorted({job for part in parts.values() for job in part.jobs}):
         ranks = [
             replace(each, who=tuple(f"{host} {_rank(who)}" for who in each.who))
-            for host, part in parts.items()
+            for host, part in sorted(parts.items())  # not as they happened to be looked at
             for each in part.environments
             if each.job == job
         ]

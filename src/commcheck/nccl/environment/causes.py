@@ -119,8 +119,9 @@ HCA_LIST: Final = _cause(
         "NCCL_IB_HCA 按前缀匹配：可能用少了网卡、用到非训练网卡，或混用两类网卡。",
     ),
     Words(
-        "Name the rails exactly: NCCL_IB_HCA==mlx5_0,mlx5_1 (one '=' more makes it exact).",
-        "精确指定：NCCL_IB_HCA==mlx5_0,mlx5_1（多一个 '=' 表示精确匹配）。",
+        "Name every rail of the host, exactly: NCCL_IB_HCA==mlx5_0,mlx5_1,... (one '=' more makes "
+        "it exact).",
+        "精确列出主机的每条轨道：NCCL_IB_HCA==mlx5_0,mlx5_1,...（多一个 '=' 表示精确匹配）。",
     ),
 )
 GID: Final = _cause(
