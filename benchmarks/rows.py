@@ -16,6 +16,7 @@ from benchmarks.measure import Cost, measure
 from benchmarks.record import large
 from benchmarks.table import Row
 from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
+from commcheck.demo.fleet import USER
 from commcheck.discover import discover
 from commcheck.report import events
 from tests.sshd import SshdFleet, why_no_sshd
@@ -94,6 +95,8 @@ def _cheap(what: str, hosts: int, book: tuple[str, ...]) -> Iterator[Row]:
     for workers in (1, 2):
         # A folder each: what an earlier run left there would be read, too.
         with tempfile.TemporaryDirectory() as place, CheapFleet(hosts, host) as fleet:
+            if first is None and book:
+                yield _bare_login(fleet, hosts)
             arguments = (*fleet.arguments, *book, "--workers", str(workers))
             cost = _run(Path(place), *arguments, hosts=hosts)
         extra = f"{hosts / cost.wall_s:.0f} hosts/s"
@@ -106,6 +109,17 @@ def _cheap(what: str, hosts: int, book: tuple[str, ...]) -> Iterator[Row]:
         row = Row(what, who, hosts, cost, extra, hold)
         yield row
         first = first or row
+
+
+def _bare_login(fleet: CheapFleet, hosts: int) -> Row:
+    command = (sys.executable, "-m", "benchmarks.bare_login")
+    cost = measure((*command, str(fleet.inventory), str(fleet.key), USER), cwd=ROOT)
+    if cost.output != f"{hosts} logins\n":
+        raise SystemExit(cost.output)
+    what = f"to log in, and out again, on {hosts} simulated hosts"
+    return Row(
+        what, "paramiko alone", hosts, cost, "the yardstick: 3.2 ms where the holds are from"
+    )
 
 
 def waiting(hosts: int) -> Iterator[Row]:
