@@ -203,3 +203,24 @@ def test_proxy_command_gets_final_values_and_safe_names_only(tmp_path: Path) -> 
 def test_a_pipe_sets_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config")
     assert SshConfig(tmp_path / "config").lookup("gpu-01") == Options()
+
+
+def test_a_found_file_that_others_may_write_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("Host *\n    ProxyCommand steal %h\n")
+    path.chmod(0o666)
+    assert SshConfig(path).lookup("gpu-01").proxy_command == "steal %h"  # it was named
+    with pytest.raises(Unreachable, match="everybody may write") as refused:
+        SshConfig(path, found=True).lookup("gpu-01")
+    assert refused.value.code == "ssh-config"
+    path.chmod(0o600)
+    assert SshConfig(path, found=True).lookup("gpu-01").proxy_command == "steal %h"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_a_found_file_of_another_user_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("Host *\n    User eve\n")
+    os.chown(path, 12345, -1)
+    with pytest.raises(Unreachable, match="another user"):
+        SshConfig(path, found=True).lookup("gpu-01")

@@ -92,7 +92,8 @@ class SshVisitor:
 
     def __init__(self, settings: SshSettings) -> None:
         self._settings = settings
-        self._config = SshConfig(settings.ssh_config or Path.home() / ".ssh" / "config")
+        own = Path.home() / ".ssh" / "config"
+        self._config = SshConfig(settings.ssh_config or own, found=settings.ssh_config is None)
         self._defaults = Defaults(
             host_keys=settings.host_keys,
             known_hosts=settings.known_hosts,

@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 from commcheck.errors import Unreachable
 from commcheck.files import read_whole
 from commcheck.lazy import dataclass, regex
+from commcheck.trust import distrusted
 
 if TYPE_CHECKING:
     from paramiko import SSHConfig
 
 _BEYOND_PLAIN: Final = regex(r"^\s*(include|match|canonicalize\w*)\b", re.I | re.M)
 _STANZA: Final = regex(r"^\s*host\b", re.I | re.M)
-_MAX_STANZAS: Final = 150
 _BYTES_MOST: Final = 64 << 20
+_MAX_STANZAS: Final = 150
 """Where the parser's look-up (27 ms in 1000 stanzas) begins to cost as much as ``ssh -G``."""
 
 _NAME: Final = regex(r"[A-Za-z0-9_.:%\[][A-Za-z0-9_.:%\[\]-]*")
@@ -66,16 +67,21 @@ def is_safe_name(text: str) -> bool:
 
 
 class SshConfig:
-    """One configuration file; a missing one sets nothing. Thread-safe, each host resolved once."""
+    """One configuration file; a missing one sets nothing. Thread-safe, each host resolved once.
 
-    def __init__(self, path: Path) -> None:
+    ``found``: nobody named it, so it is not followed where others could have written it.
+    """
+
+    def __init__(self, path: Path, *, found: bool = False) -> None:
         self._path = path
+        self._distrusted = ""
         self._lock = threading.Lock()
         self._cache: dict[str, Options] = {}
         self._plain: SSHConfig | None = None
         self._defaults: Mapping[str, list[str]] | None = None
         try:
             self._text = read_whole(path, _BYTES_MOST).decode(errors="replace")
+            self._distrusted = distrusted(path) if found else ""
         except OSError:
             self._text = ""
         self._needs_ssh = bool(
@@ -86,8 +92,14 @@ class SshConfig:
     def lookup(self, name: str) -> Options:
         """The options for a host as it would be typed after ``ssh``.
 
-        Raises ``Unreachable`` ("ssh-config") where the file cannot be understood.
+        Raises ``Unreachable`` ("ssh-config") where the file cannot be understood or trusted.
         """
+        if self._distrusted:
+            raise Unreachable(
+                "ssh-config",
+                f"not followed: {self._distrusted}, and it may name a command to run",
+                f"chown and chmod 600 {self._path}, or give another file with --ssh-config",
+            )
         if not self._text.strip():
             return Options()
         with self._lock:
