@@ -216,7 +216,7 @@ def test_a_case_judged_twice_shows_the_later_result() -> None:
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        ("interrupted", "interrupted by the operator"),
+        ("interrupted", "the run was stopped before this was judged"),
         ("incomplete", "the run was killed before this was judged"),
     ],
 )

@@ -15,13 +15,13 @@ from commcheck.report.changes import Changes
 from commcheck.report.ranges import natural
 
 State = Literal["complete", "interrupted", "incomplete"]
-"""``interrupted``: stopped by the operator; ``incomplete``: killed, no end was written."""
+"""``interrupted``: stopped, by a signal or its deadline; ``incomplete``: killed, no end was written."""
 
 INTERRUPTED: Final = "Interrupted"
 """Error class of a planned case that was never judged."""
 
 _NOT_RUN: Final[Mapping[State, str]] = {
-    "interrupted": "interrupted by the operator",
+    "interrupted": "the run was stopped before this was judged",
     "incomplete": "the run was killed before this was judged",
     "complete": "the run ended without judging this",
 }
