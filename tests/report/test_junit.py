@@ -249,7 +249,10 @@ def test_skips_say_why() -> None:
 def test_a_half_run_does_not_look_green() -> None:
     tree = as_jenkins(junit.render(incident("interrupted")))
     outcome, message, _ = tree["commcheck.runtime"]["node-0011"]["runtime.xid"]
-    assert (outcome, message) == ("error", "ERROR not run: the run was stopped before this was judged")
+    assert (outcome, message) == (
+        "error",
+        "ERROR not run: the run was stopped before this was judged",
+    )
 
 
 def test_strict_makes_a_warning_a_failure_of_its_own_type() -> None:

@@ -250,7 +250,7 @@ class HostKeys:
         first of the files and noted.
         """
         if wanted.mode is Mode.INSECURE:
-            self._note(f"{peer}: host key {key} was not checked")
+            self._note(f"{peer}: its host key was not checked: {key}")
             return
         if wanted.mode is Mode.PINNED:
             if key.fingerprint not in wanted.pinned:

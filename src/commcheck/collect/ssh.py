@@ -271,7 +271,7 @@ class ChannelPipe:
             if left <= 0 or not self._poll.poll(left * 1000):
                 return None
             # sshd sends each line of a shell as a packet: many are taken at once.
-            time.sleep(min(left, _GATHER_S))
+            select.select((), (), (), min(left, _GATHER_S))
 
     def close(self) -> None:
         """End of file for the runner, which clears up and leaves."""

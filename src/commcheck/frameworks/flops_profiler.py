@@ -16,7 +16,9 @@ from commcheck.lazy import dataclass, regex
 TOOL: Final = "deepspeed-flops-profiler"
 HEAD: Final = regex(r"^-+ DeepSpeed Flops Profiler -+\s*$", re.MULTILINE)
 _STEP: Final = regex(r"^Profile Summary at step (\d+):", re.MULTILINE)
-_LINE: Final = regex(r"^([a-zA-Z][^:\n]*?):\s+([-+]?[0-9.]+(?:e[-+]?\d+)?)\s*(\S*)\s*$")
+_LINE: Final = regex(
+    r"^([a-zA-Z][^:\n]*?):\s+([-+]?(?:\d{1,30}(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,2})?)\s*(\S*)\s*$"
+)
 _SCALES: Final[Mapping[str, float]] = {
     "P": 1e15, "T": 1e12, "G": 1e9, "B": 1e9, "M": 1e6, "K": 1e3, "k": 1e3, "": 1.0,
 }  # fmt: skip

@@ -15,7 +15,7 @@ from commcheck.report.changes import Changes
 from commcheck.report.ranges import natural
 
 State = Literal["complete", "interrupted", "incomplete"]
-"""``interrupted``: stopped, by a signal or its deadline; ``incomplete``: killed, no end was written."""
+"""``interrupted``: by a signal or its deadline; ``incomplete``: killed, no end was written."""
 
 INTERRUPTED: Final = "Interrupted"
 """Error class of a planned case that was never judged."""

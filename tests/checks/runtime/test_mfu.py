@@ -104,3 +104,10 @@ def test_any_beginning_is_read_or_refused(length: int) -> None:
     except ParseError:
         return
     assert len(found) == 1
+
+
+def test_a_line_whose_number_is_none_is_left_out() -> None:
+    """Found by a search: a date, a version or dots after a colon."""
+    head, summary, rest = FULL.partition("Profile Summary at step")
+    for odd in ("built on: 2023.6.18", "flops: ...", "x: 1.2.3 s"):
+        assert parse(f"{head}{odd}\n{summary}{rest}") == parse(FULL)
