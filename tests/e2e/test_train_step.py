@@ -117,7 +117,8 @@ def test_two_hosts_are_one_training(tmp_path: Path, folders: set[Path]) -> None:
     whole = together["@gpu"]
     assert whole["status"] in ("pass", "warn"), whole
     assert whole["reason"].startswith("DDP step of 2 ranks on cpu (gloo): ")
-    assert together["gpu-a"]["status"] == together["gpu-b"]["status"] == "pass"
+    # Which of the two hosts held the other up is said of that host.
+    assert {together[each]["status"] for each in ("gpu-a", "gpu-b")} <= {"pass", "warn"}, together
     assert bare["@gpu"]["kind"] == "undecidable"
     assert "has no torch" in bare["@gpu"]["reason"]
     assert left_behind() <= folders
