@@ -48,7 +48,7 @@ def first_part(
 def second_part(requests: Sequence[Request], *, nonce: str, sysfs_root: str = "") -> bytes:
     """The requests, numbered from 1 in their order, behind a line that tells their length."""
     lines = [_line(number, each, sysfs_root) for number, each in enumerate(requests, start=1)]
-    text = _bytes("\n".join((*lines, f"#{nonce}")))
+    text = _bytes("\n".join((f"L={len(lines)}", *lines, f"#{nonce}")))
     root = " root" if any(each.command.root for each in requests) else ""
     return _bytes(f"{len(text)}{root}\n") + text
 

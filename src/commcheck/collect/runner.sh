@@ -2,6 +2,7 @@
 #
 # Set by the lines sent before this text: N nonce, M mark with its end, G seconds after which it
 # ends by itself, A directories to append to PATH, R prefix of /sys and /proc (normally empty).
+# By the requests: L number of the last command.
 # Lines that begin with "#" are not sent.
 #
 # File descriptors: 3 lifeline (stdin of the session; its end means that the client is gone),
@@ -213,21 +214,29 @@ accelerators() {
 
 now() { read -r t rest </proc/uptime; }
 
-# One marker line on each stream: nothing but this shell knows the nonce.
+# Marker lines on each stream: nothing but this shell knows the nonce.
 both() {
-  printf '\n%s %s\n' "$N" "$*" >&7
-  printf '\n%s %s\n' "$N" "$*" >&8
+  printf "\n$N %s\n" "$@" >&7
+  printf "\n$N %s\n" "$@" >&8
+}
+
+# The end of command $1, and with it the begin of the next: sshd makes a packet of every write, and
+# packets are what a host costs the client. $2 exit code, $3 how it ran, $t when.
+ended() {
+  if [ "$1" -lt "$L" ]; then both "end $1 $2 $t $3" "begin $(($1 + 1)) $t"
+  else both "end $1 $2 $t $3"
+  fi
 }
 
 now
-both begin 0 "$t"
+both "begin 0 $t"
 machine
 routes
 ports
 accelerators
 printf '%s' "$O" >&7
 now
-both end 0 0 "$t" plain
+both "end 0 0 $t plain"
 
 # --- running commands ----------------------------------------------------------------------------
 
@@ -312,7 +321,7 @@ finish() {
       esac
     done
   done
-  both end "$1" "$r" "$t" "$2"
+  ended "$1" "$r" "$2"
 }
 
 # c ID CAP LIMIT ROOT WORD...: runs one command and frames what it answers.
@@ -321,9 +330,9 @@ c() {
   case $4:$U in 1:0 | 0:*) ;; *) case $K in 1) h=sudo ;; 0) h=direct j=0 ;; -) h=nosudo ;; esac ;; esac
   shift 4
   now
-  both begin "$i" "$t"
+  if [ "$i" = 1 ]; then both "begin 1 $t"; fi
   case $h in
-    nosudo) both end "$i" - "$t" $h; return ;;
+    nosudo) ended "$i" - $h; return ;;
     direct) set -- sudo -n "$@" ;;
   esac
   if [ $j = 1 ]; then set -- timeout -k 2 "$l" "$@"; fi
