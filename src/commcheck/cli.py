@@ -13,6 +13,7 @@ import click
 
 from commcheck import __version__, complete
 from commcheck.cli_analyze import analyze
+from commcheck.collector import put_off, spare
 from commcheck.console import outlets
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.options import (
@@ -75,7 +76,8 @@ def run(ctx: click.Context, /, **options: Any) -> int:
     given is taken from that run: inventory, playbook, limit, checks. RUN is an id, a unique
     beginning of one, a path, last, or last-green.
     """
-    from commcheck.commands import run as command
+    with put_off():
+        from commcheck.commands import run as command
 
     return command(sources=sources(ctx), **options)
 
@@ -329,6 +331,7 @@ def entry(argv: Sequence[str] | None = None) -> NoReturn:
             told = f"stdout: {out.lost}; what was to be printed is not whole"
             print(f"commcheck: error: {told}", file=err)
             code = USAGE if code < USAGE or code == UNKNOWN else code
+    spare()
     sys.exit(code)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from commcheck.check import AnyCheck, Check, Nothing, limits_of, readings_of
+from commcheck.collector import put_off
 from commcheck.errors import CheckError, Unjudgeable
 from commcheck.files import read_whole
 from commcheck.lazy import dataclass, regex
@@ -62,6 +63,7 @@ def bundled_folder(name: str) -> Path:
     return wheel if wheel.is_dir() else here.parents[1] / name
 
 
+@put_off()
 def discover(extra: Sequence[Path] = (), *, cwd: Path) -> tuple[FoundCheck, ...]:
     """Every check on the search path, by layer and id; earlier folders override later ones.
 

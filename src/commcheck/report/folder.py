@@ -20,12 +20,12 @@ from typing import IO, Any, Final
 from urllib.parse import quote
 
 from commcheck.collect.base import Frame
+from commcheck.collector import put_off
 from commcheck.discover import bundled_folder
 from commcheck.errors import NotKept, RunFolderError, UsageError
 from commcheck.files import lines_of, opened, read_whole
 from commcheck.lazy import regex
 from commcheck.report import html, junit, markdown, prom
-from commcheck.report.collector import put_off
 from commcheck.report.document import written
 from commcheck.report.events import encode
 from commcheck.report.find import EVENTS, LATEST, RESULTS, find
@@ -337,12 +337,13 @@ def _open(path: Path, flags: int, mode: int = 0) -> IO[bytes]:
 
 def _append(descriptor: int, line: bytes) -> None:
     """The whole line or nothing of it: the next one must not run into half of it."""
-    end = os.fstat(descriptor).st_size
+    written = 0
     try:
-        while line:
-            line = line[os.write(descriptor, line) :]
+        while written < len(line):
+            written += os.write(descriptor, line[written:] if written else line)
     except OSError:
-        os.ftruncate(descriptor, end)
+        if written:
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
         raise
 
 
