@@ -441,8 +441,8 @@ def test_an_open_gate_lets_the_host_climb_and_marks_what_is_above() -> None:
 )
 def test_a_remedy_of_another_makers_tool_is_not_told(driver: str | None, told: list[str]) -> None:
     nothing = Words("", "")
-    both = tuple(Remedy(f"{tool} pfc", nothing, nothing) for tool in ("mlnx_qos", "dcb"))
-    cause = replace(CAUSE, remedies=both)
+    theirs = Remedy("mlnx_qos pfc", nothing, nothing, driver="mlx5_core")
+    cause = replace(CAUSE, remedies=(theirs, Remedy("dcb pfc", nothing, nothing)))
     wrong = rail_check("physical.even", lambda *_: failed(cause, "off"))
     machine = replace(MACHINE, rails=(replace(MACHINE.rails[0], driver=driver),))
     verdict = run(wrong, machine=machine)["physical.even"].worst.verdict

@@ -58,6 +58,7 @@ class Want:
 
 LOOK = Remedy(
     command="mlxconfig -d {pci} q LLDP_NB_DCBX_P1 DCBX_WILLING_P1",
+    driver="mlx5_core",
     effect=Words(
         "Shows whether the firmware talks DCBX at all (root). Where both are False nothing "
         "overwrites the settings: declare commcheck_dcbx: firmware.",
@@ -68,6 +69,7 @@ LOOK = Remedy(
 )
 TO_OS = Remedy(
     command="mlnx_qos -i {netdev} -d os",
+    driver="mlx5_core",
     effect=Words(
         "The host rules from now on: PFC that came from the switch disappears. Gone at reboot or "
         "driver restart unless made persistent.",
@@ -80,6 +82,7 @@ TO_OS = Remedy(
 )
 TO_FIRMWARE = Remedy(
     command="mlnx_qos -i {netdev} -d fw",
+    driver="mlx5_core",
     effect=Words(
         "The firmware's DCBX rules from now on: what the switch announces overwrites PFC here.",
         "此后由固件 DCBX 控制：交换机通告的配置会覆盖本机 PFC。",

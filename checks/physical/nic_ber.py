@@ -57,6 +57,7 @@ class Limits:
 
 CLEAN = Remedy(
     command="mlxlink -d {pci} -m -c",
+    driver="mlx5_core",
     effect=Words(
         "Shows the errors of each lane and the module's power. Then clean both connectors and "
         "reseat; replace cable or optic one part at a time.",
@@ -69,6 +70,7 @@ CLEAN = Remedy(
 )
 CLEAR = Remedy(
     command="mlxlink -d {pci} --pc",
+    driver="mlx5_core",
     effect=Words(
         "Clears the counters, so that the next reading shows the present only.",
         "清零计数器，使下次读数只反映当前状态。",

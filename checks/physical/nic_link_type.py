@@ -30,6 +30,7 @@ class Want:
 
 QUERY = Remedy(
     command="mlxconfig -d {pci} q LINK_TYPE_P{port}",
+    driver="mlx5_core",
     effect=Words(
         "Shows the mode that the card will have after its next reset (root). No such parameter: "
         "it is no VPI card, replace it.",
@@ -39,6 +40,7 @@ QUERY = Remedy(
 )
 SET_MODE = Remedy(
     command="mlxconfig -d {pci} s LINK_TYPE_P{port}={mode}",
+    driver="mlx5_core",
     effect=Words(
         "Writes the card's firmware setting; it survives a re-install. Active after a power cycle "
         "or mlxfwreset; the device gets another name.",

@@ -77,6 +77,7 @@ SWITCH_FIRST = Remedy(
 )
 SET_MLNX = Remedy(
     command="mlnx_qos -i {netdev} --pfc {mask}",
+    driver="mlx5_core",
     effect=FLAP,
     precondition=DRAINED,
 )

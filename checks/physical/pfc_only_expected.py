@@ -60,7 +60,12 @@ DRAINED = Words(
     "主机已排空，逐条轨道操作，绝不动承载 SSH 的网卡；确认其他优先级没有无损用途（如存储），"
     "否则写入 commcheck_lossless_priorities。",
 )
-SET_MLNX = Remedy(command="mlnx_qos -i {netdev} --pfc {mask}", effect=FLAP, precondition=DRAINED)
+SET_MLNX = Remedy(
+    command="mlnx_qos -i {netdev} --pfc {mask}",
+    driver="mlx5_core",
+    effect=FLAP,
+    precondition=DRAINED,
+)
 SET_DCB = Remedy(
     command="dcb pfc set dev {netdev} prio-pfc all:off {switches}",
     effect=Words("The same where mlnx_qos is not installed.", "未安装 mlnx_qos 时的等效命令。"),

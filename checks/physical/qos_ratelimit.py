@@ -66,6 +66,7 @@ QUIET = Words(
 )
 UNLIMIT = Remedy(
     command="mlnx_qos -i {netdev} -r 0,0,0,0,0,0,0,0",
+    driver="mlx5_core",
     effect=Words(
         "Takes every class's limit away (0 is none). Gone at reboot unless made persistent.",
         "取消所有流量类的限速（0 表示不限）。未做持久化则重启后失效。",
@@ -74,6 +75,7 @@ UNLIMIT = Remedy(
 )
 SHOW = Remedy(
     command="mlnx_qos -i {netdev}",
+    driver="mlx5_core",
     effect=Words(
         "Shows all eight classes. Set scheduling and shares of all of them together (-s and -t), "
         "with the RoCE class at half or more.",

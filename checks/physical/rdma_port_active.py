@@ -45,6 +45,7 @@ FAR_END = Remedy(
 )
 SET_UP = Remedy(
     command="mlxlink -d {pci} --port_state UP",
+    driver="mlx5_core",
     effect=Words(
         "Opens the port (root, NVIDIA cards). With a netdev, ip link set DEV up does the same.",
         "开启端口（需 root，NVIDIA 网卡）。有网卡名时也可用 ip link set DEV up。",

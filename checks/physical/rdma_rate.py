@@ -59,6 +59,7 @@ BEST_GBITS: Final = {4119: 100, 4121: 100, 4123: 200, 4129: 400, 4131: 800}
 
 CABLE = Remedy(
     command="mlxlink -d {pci} -m -c",
+    driver="mlx5_core",
     effect=Words(
         "Shows lanes, power and error rates (root). Then clean and reseat the cable, then replace "
         "it.",
@@ -71,6 +72,7 @@ CABLE = Remedy(
 )
 RETRAIN = Remedy(
     command="mlxlink -d {pci} --port_state TG",
+    driver="mlx5_core",
     effect=Words(
         "Takes the port down and up: both ends train the link anew.",
         "端口先断后通，两端重新训练链路。",

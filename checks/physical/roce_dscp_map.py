@@ -56,6 +56,7 @@ QUIET = Words(
 )
 SET_MLNX = Remedy(
     command="mlnx_qos -i {netdev} --dscp2prio set,{dscp},{priority}",
+    driver="mlx5_core",
     effect=Words(
         "RoCE traffic changes its class at once; lost at reboot unless made persistent.",
         "RoCE 流量立即改变队列；未持久化则重启后失效。",

@@ -55,6 +55,7 @@ QUIET = Words(
 )
 SET_MLNX = Remedy(
     command="mlnx_qos -i {netdev} --trust {trust}",
+    driver="mlx5_core",
     effect=Words(
         "RoCE traffic changes its class at once; lost at reboot unless made persistent. May write "
         "the factory map DSCP >> 3: set the site's own map afterwards.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from commcheck import peers
 from commcheck.check import (
@@ -279,15 +279,11 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
     ]
 
 
-_TOOLS: Final = frozenset({"mlnx_qos", "mlxconfig", "mlxlink", "mlxreg"})
-"""NVIDIA's, which know no other card."""
-
-
 def _for_its_driver(verdict: Verdict, subject: Subject) -> Verdict:
     """Without commands for another maker's card, where others are left."""
-    if not isinstance(subject, Rail) or subject.driver in (None, "mlx5_core"):
+    if not isinstance(subject, Rail) or subject.driver is None:
         return verdict
-    fit = [each for each in verdict.remedies if each.command.partition(" ")[0] not in _TOOLS]
+    fit = [each for each in verdict.remedies if each.driver in ("", subject.driver)]
     return replace(verdict, remedies=tuple(fit)) if fit else verdict
 
 

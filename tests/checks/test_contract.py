@@ -36,6 +36,7 @@ CAUSES = [(one, cause) for one in FOUND for cause in one.check.causes]
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
+NVIDIAS = {"mlnx_qos", "mlxconfig", "mlxlink", "mlxreg"}
 WHO = {"operator", "network team", "vendor", "security owner"}
 
 each_check = pytest.mark.parametrize("one", FOUND, ids=lambda one: one.path.stem)
@@ -124,6 +125,8 @@ def test_cause_has_words_and_remedies(one: FoundCheck, cause: Cause) -> None:
         words(remedy.effect)
         words(remedy.precondition)
         assert remedy.who in WHO
+        if one.check.subject is Rail and remedy.command.partition(" ")[0] in NVIDIAS:
+            assert remedy.driver == "mlx5_core"
 
 
 @each_check
