@@ -42,6 +42,7 @@ from commcheck.model import (
 from commcheck.plan import (
     REACHABLE,
     Asked,
+    Known,
     is_absent,
     limits_for,
     subjects,
@@ -81,15 +82,18 @@ def judge_host(
     decode: Decode,
     waive: Waive = as_it_is,
     parsed: Parsed | None = None,
+    known: Known | None = None,
 ) -> tuple[Result, ...]:
     """Every planned check of a host, folded, in the order planned.
 
     ``machine`` is None where the session never told what is on the host; then ``error`` says why.
     With an ``error`` and a machine the session broke half-way: what was answered is judged.
-    ``parsed`` is shared by the hosts of a run, so that equal answers are parsed once.
+    ``parsed`` is shared by the hosts of a run, so that equal answers are parsed once; ``known`` is
+    what ``requests`` filled when this host was asked.
     """
     parsed = {} if parsed is None else parsed
-    desk = Desk(host, machine or Machine(host.name), frames, decode, parsed)
+    known = {} if known is None else known
+    desk = Desk(host, machine or Machine(host.name), frames, decode, parsed, known=known)
     gate = REACHABLE if machine is None else ""
     by_id = {each.check.id: each for each in asked}
     results: dict[str, Result] = {}

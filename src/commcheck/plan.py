@@ -91,13 +91,20 @@ def subjects(check: AnyCheck, machine: Machine) -> tuple[Subject, ...]:
     return (machine,)
 
 
-def requests(host: Host, machine: Machine, asked: Iterable[Asked]) -> tuple[Request, ...]:
+Known = dict[tuple[int, str, str], tuple[Request, ...]]
+"""The requests of one host by reader, what is asked, and phase: many checks share a reader."""
+
+
+def requests(
+    host: Host, machine: Machine, asked: Iterable[Asked], known: Known | None = None
+) -> tuple[Request, ...]:
     """The commands to run on a host, each once, in phase order.
 
     A command whose places cannot be filled is left out: its check says so when it is judged.
+    ``known`` is filled, for whoever judges the host afterwards.
     """
     wanted: dict[str, Request] = {}
-    known: _Known = {}
+    known = {} if known is None else known
     window_s = 0.0
     for each in asked:
         if machine.platform not in each.check.platforms or each.not_permitted:
@@ -146,12 +153,8 @@ MOST_WINDOW_S = 240.0
 """Longer than this a host's deadline would end its visit."""
 
 
-_Known = dict[tuple[int, str, str], tuple[Request, ...]]
-"""Of one host, by reader, subject and phase: many checks share a reader."""
-
-
 def _requests_of_check(
-    asked: Asked, subject: Subject, machine: Machine, host: Host, known: _Known
+    asked: Asked, subject: Subject, machine: Machine, host: Host, known: Known
 ) -> Iterable[Request]:
     timeout_s = asked.entry.timeout_s if asked.entry else None
     for reading in readings_of(asked.check.seen).values():
@@ -159,10 +162,7 @@ def _requests_of_check(
         for target, reader, phase in product(targets, reading.reader.readers, reading.phases):
             if reader.declared_by and host.variables.get(reader.declared_by) in (None, ""):
                 continue
-            memo = (id(reader), target.label, phase)
-            if memo not in known:
-                known[memo] = requests_of(reader, target, machine, phase)
-            for request in known[memo]:
+            for request in requests_of(reader, target, machine, phase, known):
                 if timeout_s is None:
                     yield request
                 else:
@@ -180,14 +180,18 @@ def is_absent(subject: Subject) -> bool:
 
 
 def requests_of(
-    reader: Reader[object], subject: Subject, machine: Machine, at: str
+    reader: Reader[object], subject: Subject, machine: Machine, at: str, known: Known
 ) -> tuple[Request, ...]:
     """The requests of one reader for one subject; empty where a place cannot be filled."""
     target = machine if reader.per is Machine else subject
-    try:
-        return tuple(Request(command.on(target), at) for command in reader.commands)
-    except Unjudgeable:
-        return ()
+    memo = (id(reader), target.label, at)
+    if (found := known.get(memo)) is None:
+        try:
+            found = tuple(Request(command.on(target), at) for command in reader.commands)
+        except Unjudgeable:
+            found = ()
+        known[memo] = found
+    return found
 
 
 # --- thresholds and expectations ----------------------------------------------------------------

@@ -38,6 +38,7 @@ from commcheck.model import (
     Verdict,
 )
 from commcheck.plan import (
+    Known,
     present_rails,
     requests_of,
 )
@@ -74,7 +75,7 @@ class Desk:
     parsed: Parsed
     outputs: dict[str, Output] = field(default_factory=dict)
     read: dict[tuple[int, str, str], Any] = field(default_factory=dict)
-    asked: dict[tuple[int, str, str], tuple[Request, ...]] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
     in_force: dict[str, tuple[Any, Any, tuple[Bound, ...]]] = field(default_factory=dict)
     findings: dict[str, list[Finding]] = field(default_factory=dict)
     unproven: dict[int, tuple[str, ...]] = field(default_factory=dict)  # below a layer's height
@@ -179,12 +180,8 @@ def _read(
 
 
 def _asked(desk: Desk, reader: Reader[Any], subject: Subject, at: str) -> tuple[Request, ...]:
-    """What the host was asked for a reading; worked out once."""
-    target = desk.machine if reader.per is Machine else subject
-    memo = (id(reader), target.label, at)
-    if memo not in desk.asked:
-        desk.asked[memo] = requests_of(reader, subject, desk.machine, at)
-    return desk.asked[memo]
+    """What the host was asked for a reading."""
+    return requests_of(reader, subject, desk.machine, at, desk.known)
 
 
 def _parse(desk: Desk, reader: Reader[Any], keys: Sequence[str]) -> object:

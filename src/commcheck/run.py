@@ -23,7 +23,7 @@ from commcheck.judge import gate_fleet, judge_host, waived
 from commcheck.lazy import dataclass
 from commcheck.metrics.fleet import Fleet, gather, subjects_of
 from commcheck.model import Host, Machine, Result, Verdict
-from commcheck.plan import HostPlan, requests
+from commcheck.plan import HostPlan, Known, requests
 from commcheck.prepare import Prepared, plan_of
 from commcheck.readings import Parsed
 from commcheck.report import events
@@ -46,12 +46,14 @@ class _Visit:
     keep: Callable[[Frame], None]
     frames: dict[str, Frame] = field(default_factory=dict)
     machine: Machine | None = None
+    known: Known = field(default_factory=dict)
     answers: Callable[[str], dict[str, Frame]] | None = None  # given before, by boot id
     fleet: Fleet | None = None  # what is known of all hosts; None: as then, from what is stored
 
     def ask(self, frame: Frame) -> Sequence[Request]:
         self.machine = subjects.machine_of(self.plan.host, frame)
-        wanted = requests(self.plan.host, self.machine, self.plan.asked)
+        self.known = {}
+        wanted = requests(self.plan.host, self.machine, self.plan.asked, self.known)
         if self.answers is not None:
             known = self.answers(self.machine.boot_id)
             self.frames.update({each.key: known[each.key] for each in wanted if each.key in known})
@@ -371,6 +373,7 @@ class Climber:
             decode,
             self._waive,
             self.parsed,
+            visit.known,
         )
         return _Judged(error.code if error else "", failure_of(error), results)
 
