@@ -185,6 +185,13 @@ def test_ddp_and_fsdp_rules(file: str, text: str, expected: list[tuple[str, Caus
     assert wrong(text, file) == expected
 
 
+def test_what_was_set_is_not_called_default() -> None:
+    """Each check tells its own settings: the bucket of this call is none of the overlap's."""
+    told = found("model = DistributedDataParallel(model, bucket_cap_mb=0.5)", "train.py")
+    (right,) = [each.reason for each in told if each.status is Status.PASS]
+    assert right == "train.py:1: DDP: overlap as by default"
+
+
 def test_ddps_own_log() -> None:
     text = (BUCKETS / "ddp-log-cap-25.json").read_text()
     assert wrong(text) == [("BUCKET-004", causes.TOO_LARGE), ("BUCKET-005", causes.COPIES)]

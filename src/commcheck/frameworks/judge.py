@@ -60,8 +60,8 @@ def _nothing_wrong(check: str, job: Settings) -> Verdict:
             "over several data-parallel ranks",
             turn_on="give the launcher's command, or WORLD_SIZE",
         )
-    told = _told(check, job)
-    return passed(f"{job.where}: {title}: {told or 'defaults'}")
+    told = _told(check, job) or f"{check.rpartition('.')[2]} as by default"
+    return passed(f"{job.where}: {title}: {told}")
 
 
 def _is_unknown_megatron(job: Settings) -> bool:
