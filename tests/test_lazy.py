@@ -160,3 +160,5 @@ def test_every_expression_can_be_compiled() -> None:
     assert len(found) > 400
     for expression in found:
         assert isinstance(expression.flags, int)
+        # Pythons before 3.11.5, as in Debian 12, match such a repeated group wrongly (gh-106052).
+        assert not re.search(r"\)(?:[*+?]|\{[\d,]+\})\+|\(\?>", str(expression.pattern))

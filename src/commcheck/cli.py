@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -13,7 +14,7 @@ import click
 
 from commcheck import __version__, complete
 from commcheck.cli_analyze import analyze
-from commcheck.collector import put_off, spare
+from commcheck.collector import put_off
 from commcheck.console import outlets
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.options import (
@@ -331,7 +332,7 @@ def entry(argv: Sequence[str] | None = None) -> NoReturn:
             told = f"stdout: {out.lost}; what was to be printed is not whole"
             print(f"commcheck: error: {told}", file=err)
             code = USAGE if code < USAGE or code == UNKNOWN else code
-    spare()
+    gc.freeze()  # the interpreter's last search for cycles takes as long as all imports
     sys.exit(code)
 
 

@@ -11,23 +11,22 @@ from contextlib import contextmanager
 def put_off() -> Iterator[None]:
     """Within, no cycles are looked for: a record of 120,000 verdicts would be walked over and over.
 
-    For plain work that ends soon. What is no longer used goes away as ever; what is left is walked
-    no more.
+    For plain work that ends soon. What is no longer used goes away as ever.
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        spare()
         if was_on:
             gc.enable()
 
 
 def spare() -> None:
-    """What there is by now stays to the end, and is walked no more, not even by the last search.
+    """What there is by now stays to the end and is walked no more; once in a process.
 
-    For modules and checks once they are loaded, and before a process ends: with some 150,000
-    objects each search costs as much as a host does.
+    For modules, checks, a record: with some 150,000 objects each search costs as much as a host
+    does. Once, since garbage that is spared is never found.
     """
-    gc.freeze()
+    if not gc.get_freeze_count():
+        gc.freeze()

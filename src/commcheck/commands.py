@@ -15,6 +15,7 @@ from commcheck.attempts import before as earlier_run
 from commcheck.collect.base import Visitor
 from commcheck.collect.lifetime import in_background
 from commcheck.collect.limits import room_for
+from commcheck.collector import spare
 from commcheck.console import say
 from commcheck.crew import Crew, Way
 from commcheck.deliver import Delivery, progress
@@ -136,6 +137,7 @@ def climb(
     if before is not None:
         choice = choice.filled(before.record.info.choice)
     prepared = prepare(choice, cwd=Path.cwd())
+    spare()
     stored = before.stored(prepared, choice) if before is not None else None
     for plan in prepared.climb.hosts:
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted

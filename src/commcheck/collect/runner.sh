@@ -221,11 +221,11 @@ both() {
 }
 
 # The end of command $1, and with it the begin of the next: sshd makes a packet of every write, and
-# packets are what a host costs the client. $2 exit code, $3 how it ran, $t when.
+# packets are what a host costs the client. $2 exit code, $3 how it ran, $t when it ended.
 ended() {
-  if [ "$1" -lt "$L" ]; then both "end $1 $2 $t $3" "begin $(($1 + 1)) $t"
-  else both "end $1 $2 $t $3"
-  fi
+  e="end $1 $2 $t $3"
+  now
+  if [ "$1" -lt "$L" ]; then both "$e" "begin $(($1 + 1)) $t"; else both "$e"; fi
 }
 
 now

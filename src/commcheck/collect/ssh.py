@@ -8,6 +8,7 @@ import os
 import random
 import secrets
 import select
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -250,9 +251,11 @@ class ChannelPipe:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._poll = select.poll()
-        # One descriptor that is readable while either stream has bytes or has ended: no polling.
-        self._poll.register(channel.fileno(), select.POLLIN)
+        # Set whenever either stream brings bytes or ends. The library's own way is a pipe for
+        # each channel: two descriptors, and two system calls for every time it is waited for.
+        self._news = threading.Event()
+        for buffer in (channel.in_buffer, channel.in_stderr_buffer):
+            buffer.set_event(self._news)
         self._open: list[Any] = [("out", channel.recv), ("err", channel.recv_stderr)]
 
     def send(self, data: bytes) -> None:
@@ -264,11 +267,12 @@ class ChannelPipe:
         """The next bytes of either stream, in turn; None where none came within ``timeout_s``."""
         ends = time.monotonic() + timeout_s
         while True:
+            self._news.clear()  # before the look: what comes after it is not missed
             found = self._take()
             if found is not None:
                 return found
             left = ends - time.monotonic()
-            if left <= 0 or not self._poll.poll(left * 1000):
+            if left <= 0 or not self._news.wait(left):
                 return None
             # sshd sends each line of a shell as a packet: many are taken at once.
             select.select((), (), (), min(left, _GATHER_S))

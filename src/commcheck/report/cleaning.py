@@ -118,15 +118,18 @@ _NAMED: Final = regex(
 )
 # A value ends where the text around it goes on: at its own quote, or at one that closes a string
 # which began before the name, else JSON would no longer be JSON once it is masked.
-_QUOTED: Final = regex(r""""((?:[^"\\\n\0]|\\.)*+)"?|'([^'\n\0]*+)'?""")
+# No group is repeated possessively: Pythons before 3.11.5 match those wrongly (gh-106052).
+_QUOTED: Final = regex(r""""([^"\\\n\0]*+(?:\\.[^"\\\n\0]*+)*)"?|'([^'\n\0]*+)'?""")
 _ESCAPED: Final = regex(r"""\\+["']([^"'\\\n\0]*+)""")
 _STRING: Final = {
-    '"': regex(r'(?:[^"\\\n\0]|\\[^\n\0])*+'),
-    "'": regex(r"(?:[^'\\\n\0]|\\[^\n\0])*+"),
+    '"': regex(r'[^"\\\n\0]*+(?:\\[^\n\0][^"\\\n\0]*+)*'),
+    "'": regex(r"[^'\\\n\0]*+(?:\\[^\n\0][^'\\\n\0]*+)*"),
 }
-_WORD: Final = regex(r"""(?:[^\s\0"'\\]|\\(?!["'])|\\["']|["'](?![\s,;:)\]}\0]|\Z))*+""", re.ASCII)
+_WORD: Final = regex(
+    r"""[^\s\0"'\\]*+(?:(?:\\["']?|["'](?![\s,;:)\]}\0]|\Z))[^\s\0"'\\]*+)*""", re.ASCII
+)
 _ITEM: Final = regex(r"[^\s\0,}\]\[{]*+", re.ASCII)
-_LINE: Final = regex(r"""(?:[^\n\0"']|["'](?![ \t]*+[,:\]}\n\0]|[ \t]*+\Z))*+""")
+_LINE: Final = regex(r"""[^\n\0"']*+(?:["'](?![ \t]*+[,:\]}\n\0]|[ \t]*+\Z)[^\n\0"']*+)*""")
 _SECRET_NAME: Final = regex(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION$|^AWS_|[_.-]AWS_|KEYS?$",
     re.IGNORECASE,
