@@ -246,6 +246,14 @@ def _ssh_error() -> type[Exception]:
     return SSHException
 
 
+class _News(threading.Event):
+    """An event that costs nothing to set again, which each packet does."""
+
+    def set(self) -> None:
+        if not self.is_set():
+            super().set()
+
+
 class ChannelPipe:
     """A session channel as the duplex stream of a conversation."""
 
@@ -253,7 +261,7 @@ class ChannelPipe:
         self._channel = channel
         # Set whenever either stream brings bytes or ends. The library's own way is a pipe for
         # each channel: two descriptors, and two system calls for every time it is waited for.
-        self._news = threading.Event()
+        self._news = _News()
         for buffer in (channel.in_buffer, channel.in_stderr_buffer):
             buffer.set_event(self._news)
         self._open: list[Any] = [("out", channel.recv), ("err", channel.recv_stderr)]
