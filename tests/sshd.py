@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -415,6 +415,13 @@ def descendants(pid: int) -> list[int]:
         found += children
         waiting += children
     return found
+
+
+def send_signal(pids: Iterable[int], number: int) -> None:
+    """To all of them but those that have ended since they were looked for."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def free_port(address: str = "127.0.0.1") -> int:

@@ -26,7 +26,7 @@ from tests.chaos.conftest import full_disk
 from tests.chaos.seeds import SEEDS
 from tests.e2e.conftest import fleet_of
 from tests.jobs.netns import Net, do, why_not
-from tests.sshd import REMOTE, Server, SshdFleet, descendants
+from tests.sshd import REMOTE, Server, SshdFleet, descendants, send_signal
 
 __all__ = ["fleet_of"]
 pytestmark = [pytest.mark.sshd, pytest.mark.slow]
@@ -76,8 +76,7 @@ def in_the_middle(running: Climb, fleet: SshdFleet) -> None:
 
 def freezes(server: Server, fleet: SshdFleet) -> None:
     """The kernel still answers, nothing else does: a dead disk, a machine that swaps."""
-    for pid in (server.pid, *descendants(server.pid)):
-        os.kill(pid, signal.SIGSTOP)
+    send_signal((server.pid, *descendants(server.pid)), signal.SIGSTOP)
 
 
 def dies(server: Server, fleet: SshdFleet) -> None:
@@ -119,9 +118,7 @@ def test_an_sshd_that_restarts_costs_one_run_and_the_next_one_passes(
     base = tmp_path / "reports"
     running = begin(words_for(fleet), base)
     in_the_middle(running, fleet)
-    victim = fleet.servers[0]
-    for pid in descendants(victim.pid):  # its sessions; the server itself stays as it is
-        os.kill(pid, signal.SIGKILL)
+    cuts_us_off(fleet.servers[0], fleet)
     ended = running.ended(25)
     assert ended.code == 3
     assert_nothing_lost(ended, fleet.names, len(ASKED) + 1)
@@ -146,8 +143,7 @@ def jumped(fleet: SshdFleet, jump: SshdFleet) -> list[object]:
 
 def cuts_us_off(server: Server, fleet: SshdFleet) -> None:
     """Its sessions end, and it takes new ones."""
-    for pid in descendants(server.pid):
-        os.kill(pid, signal.SIGKILL)
+    send_signal(descendants(server.pid), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("fault", [dies, freezes, cuts_us_off])

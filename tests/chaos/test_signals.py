@@ -15,7 +15,7 @@ from commcheck.demo.cheap import CheapFleet, Script
 from tests.chaos.climbs import assert_never_wrong, assert_nothing_lost, begin, climb, report, until
 from tests.chaos.conftest import CHECKS, names, words_for
 from tests.chaos.seeds import SEEDS
-from tests.sshd import descendants
+from tests.sshd import descendants, send_signal
 
 HOSTS = 12
 CODES = {
@@ -92,8 +92,7 @@ def test_a_climb_that_stands_still_says_so_and_blames_no_host(
     time.sleep(chance.uniform(0, 0.5))
     pids = (running.process.pid, *descendants(running.process.pid))
     for number, wait_s in ((signal.SIGSTOP, 7.0), (signal.SIGCONT, 0.0)):
-        for pid in pids:
-            os.kill(pid, number)
+        send_signal(pids, number)
         time.sleep(wait_s)
     ended = running.ended(30, codes=(0, 3))
     assert "commcheck stood still for" in str(ended.results["notes"])

@@ -20,7 +20,7 @@ from commcheck.collect.ssh import SshSettings, SshVisitor
 from commcheck.command import Command
 from commcheck.errors import HostError
 from commcheck.model import Host
-from tests.sshd import SshdFleet, descendants, free_port, marked, odd_server
+from tests.sshd import SshdFleet, descendants, free_port, marked, odd_server, send_signal
 
 pytestmark = pytest.mark.sshd
 
@@ -359,8 +359,7 @@ def test_a_jump_host_that_cuts_us_off_is_opened_again(
     run = Sweep(known_hosts=known_both(fleet, jump, folder=tmp_path))
     for host in behind(fleet, jump):
         run.visitor.visit(host, lambda _: [], lambda _: None)
-        for pid in descendants(jump.servers[0].pid):
-            os.kill(pid, signal.SIGKILL)
+        send_signal(descendants(jump.servers[0].pid), signal.SIGKILL)
     run.visitor.close()
     assert jump.servers[0].log.count("Accepted publickey") == 3
 
