@@ -215,7 +215,7 @@ def test_many_small_buckets_in_ddps_log() -> None:
 @pytest.mark.parametrize(
     ("file", "text", "place"),
     [
-        ("ds.json", '{"zero_optimization": {\n"stage": 2,\n}}', "ds.json:3:1: error: no JSON"),
+        ("ds.json", '{"zero_optimization": {\n"stage": 2\n"x": 1}}', "ds.json:3:1: error: no JSON"),
         ("ds.json", '{"zero_optimization": {\n"stage": "two"}}', "ds.json:2: error: stage: 'two'"),
         ("ds.json", '{"zero_optimization": {"stage": 2,\n"stage": 3}}', "ds.json:2: error: "),
         ("ds.json", '{"zero_optimization": {\n"overlap_comm": "yes"}}', "ds.json:2: error: o"),
