@@ -59,7 +59,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[tuple[bytes, bytes]], list[tupl
     return answers, chunks
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(conversations())
 def test_any_chunking_gives_the_same_answers(
     conversation: tuple[list[tuple[bytes, bytes]], list[tuple[str, bytes]]],
@@ -75,7 +75,7 @@ def test_any_chunking_gives_the_same_answers(
     assert reader.unfinished() == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(conversations(), st.data())
 def test_a_cut_conversation_gives_a_beginning_of_the_answers(
     conversation: tuple[list[tuple[bytes, bytes]], list[tuple[str, bytes]]], data: st.DataObject

@@ -199,6 +199,7 @@ def test_max_sessions_0_is_channel_refused(sshd_fleet: MakeFleet) -> None:
     assert run.error.code == "channel-refused"
 
 
+@pytest.mark.slow
 def test_64_hosts_behind_max_startups(sshd_fleet: MakeFleet) -> None:
     fleet = sshd_fleet(64, servers=1, config=["MaxStartups 10:30:60"])
     run = Sweep(known_hosts=(fleet.known_hosts,), retries=6)(

@@ -70,6 +70,7 @@ def statuses(out: Path) -> list[tuple[str, str, str]]:
     return [(each["check"], each["subject"], each["status"]) for each in results(out)["verdicts"]]
 
 
+@pytest.mark.slow
 def test_every_check_there_is_passes_on_them(tmp_path: Path) -> None:
     """What the benchmark of the whole climb rests on: scripts are answered, too."""
     with CheapFleet(2, healthy_script(discover((), cwd=tmp_path))) as fleet:
@@ -134,6 +135,7 @@ def test_a_worker_that_is_killed_costs_its_own_hosts_and_no_more(
     assert sorted(unreached.values()) == ["host-deadline"] * 4 + ["worker-lost"] * 2
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_every_worker_and_writes_the_reports(
     slow_fleet: CheapFleet, tmp_path: Path
 ) -> None:

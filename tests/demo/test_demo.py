@@ -132,7 +132,7 @@ def test_a_dry_run_contacts_nobody(tmp_path: Path) -> None:
 def test_the_first_finding_is_on_the_screen_before_the_run_ends(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     child = subprocess.Popen(
-        [COMMCHECK, "demo", "--hosts", "12", "--fault", "pfc-off@gpu-03"],
+        [COMMCHECK, "demo", "--hosts", "4", "--fault", "pfc-off@gpu-01", "-f", "1"],
         cwd=tmp_path / "empty",
         env=environment(tmp_path),
         stdout=subprocess.DEVNULL,

@@ -118,7 +118,8 @@ def agree(verdicts: Sequence[Mapping[str, Any]], junit: Path, html: Path) -> Non
             break
 
 
-@pytest.mark.parametrize("ascend", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("ascend", [False, True])
 def test_every_fault_and_every_persona(ascend: bool, tmp_path: Path) -> None:
     """Each fault on a host of its own, two hosts without, and three of every persona.
 
