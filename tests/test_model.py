@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commcheck.conclusions import exit_code, layer_word
 from commcheck.model import (
     TABLE,
     Cause,
@@ -18,9 +19,7 @@ from commcheck.model import (
     Status,
     Verdict,
     Words,
-    exit_code,
     gates,
-    layer_word,
     row,
 )
 

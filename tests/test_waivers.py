@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commcheck.conclusions import exit_code
 from commcheck.errors import Position
 from commcheck.inventory.declared import Notes
 from commcheck.model import (
@@ -19,7 +20,6 @@ from commcheck.model import (
     Status,
     Verdict,
     Words,
-    exit_code,
     gates,
 )
 from commcheck.waivers import Granted, Waiver, apply, warn_of_unused, warn_of_void

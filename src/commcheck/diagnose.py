@@ -9,9 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
+from commcheck.conclusions import layer_word
 from commcheck.headline import Whole, elsewhere, headline, many, passes, proven, unfinished
 from commcheck.lazy import dataclass
-from commcheck.model import Finding, Kind, Layer, Remedy, Result, Status, Words, layer_word
+from commcheck.model import Finding, Kind, Layer, Remedy, Result, Status, Words
 from commcheck.report.record import Record
 from commcheck.sharing import Share, shared
 

@@ -92,8 +92,7 @@ def judge_host(
     what ``requests`` filled when this host was asked.
     """
     parsed = {} if parsed is None else parsed
-    known = {} if known is None else known
-    desk = Desk(host, machine or Machine(host.name), frames, decode, parsed, known=known)
+    desk = Desk(host, machine or Machine(host.name), frames, decode, parsed, known or {})
     gate = REACHABLE if machine is None else ""
     by_id = {each.check.id: each for each in asked}
     results: dict[str, Result] = {}

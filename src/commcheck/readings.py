@@ -73,9 +73,9 @@ class Desk:
     frames: Mapping[str, Frame]
     decode: Decode
     parsed: Parsed
+    known: Known
     outputs: dict[str, Output] = field(default_factory=dict)
     read: dict[tuple[int, str, str], Any] = field(default_factory=dict)
-    known: Known = field(default_factory=dict)
     in_force: dict[str, tuple[Any, Any, tuple[Bound, ...]]] = field(default_factory=dict)
     findings: dict[str, list[Finding]] = field(default_factory=dict)
     unproven: dict[int, tuple[str, ...]] = field(default_factory=dict)  # below a layer's height

@@ -46,7 +46,7 @@ class _Visit:
     keep: Callable[[Frame], None]
     frames: dict[str, Frame] = field(default_factory=dict)
     machine: Machine | None = None
-    known: Known = field(default_factory=dict)
+    known: Known = field(default_factory=dict)  # what it was asked, for whoever judges it
     answers: Callable[[str], dict[str, Frame]] | None = None  # given before, by boot id
     fleet: Fleet | None = None  # what is known of all hosts; None: as then, from what is stored
 
@@ -55,9 +55,9 @@ class _Visit:
         self.known = {}
         wanted = requests(self.plan.host, self.machine, self.plan.asked, self.known)
         if self.answers is not None:
-            known = self.answers(self.machine.boot_id)
-            self.frames.update({each.key: known[each.key] for each in wanted if each.key in known})
-            wanted = tuple(each for each in wanted if each.key not in known)
+            given = self.answers(self.machine.boot_id)
+            self.frames.update({each.key: given[each.key] for each in wanted if each.key in given})
+            wanted = tuple(each for each in wanted if each.key not in given)
         if self.fleet is None:
             return wanted
         for request in wanted:

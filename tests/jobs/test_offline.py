@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from commcheck.conclusions import exit_code
 from commcheck.errors import UsageError
 from commcheck.jobs.offline import JOB, Told, analyse_sweeps
-from commcheck.model import Status, exit_code
+from commcheck.model import Status
 from tests.jobs.recordings import RECORDED, SWEEPS
 
 TOLD = Told(nic_gbits=400, rails=8)

@@ -7,7 +7,7 @@ import resource
 from typing import Final
 
 A_HOST: Final = 8
-"""Descriptors of one host: its connection, the channel's pipe, its frames; a child has three."""
+"""Descriptors of one host: its connection or three of a child, its frames, and a few on the way."""
 
 OURS: Final = 48
 """Those of the process itself: streams, the events, files that reports are written to."""

@@ -282,7 +282,8 @@ class ChannelPipe:
             left = ends - time.monotonic()
             if left <= 0 or not self._news.wait(left):
                 return None
-            # sshd sends each line of a shell as a packet: many are taken at once.
+            # sshd makes a packet of each write of the shell: many are taken at once. No sleep(),
+            # which waits for a time of the clock; this is a length, whatever the clock does.
             select.select((), (), (), min(left, _GATHER_S))
 
     def close(self) -> None:

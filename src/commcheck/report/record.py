@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final, Literal
 
-from commcheck import model
+from commcheck import conclusions
 from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Layer, Result, Status, Verdict, Words
 from commcheck.report.changes import Changes
@@ -178,7 +178,7 @@ class Record:
         """0, 1 or 3 by the truth table; what was planned and never judged counts as unknown."""
         if self.state != "complete" and not self.plan.size:
             return 3  # killed before it knew what to do: nothing is known of anybody
-        return model.exit_code(self.sorted, strict=self.info.strict)
+        return conclusions.exit_code(self.sorted, strict=self.info.strict)
 
     @property
     def seconds(self) -> float:
