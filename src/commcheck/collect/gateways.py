@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from commcheck.collect.lifetime import Visit
 from commcheck.collect.target import Target
+from commcheck.collect.wires import GATHER_S
 from commcheck.errors import HostError, Unreachable
 from commcheck.lazy import dataclass
 
@@ -148,6 +149,11 @@ class Forwarded:
         self._channel = channel
         self._lock = threading.Lock()
         self._shut = False
+        self._gathers = False
+
+    def gather(self) -> None:
+        """See ``Buffered.gather``."""
+        self._gathers = True
 
     def send(self, data: bytes) -> int:
         """As ``socket.send``."""
@@ -158,6 +164,8 @@ class Forwarded:
 
     def recv(self, size: int) -> bytes:
         """As ``socket.recv``."""
+        if self._gathers and not self._channel.recv_ready():
+            self._channel.status_event.wait(GATHER_S)  # set when it is closed
         return self._channel.recv(size)
 
     def settimeout(self, seconds: float | None) -> None:

@@ -10,12 +10,12 @@ import secrets
 import select
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from commcheck.collect.base import Ask, Sink
+from commcheck.collect.base import Ask, Frame, Request, Sink
 from commcheck.collect.dial import Dialer, Keys, Progress
 from commcheck.collect.failures import RETRIED, Stage
 from commcheck.collect.gateways import Gateways
@@ -147,6 +147,12 @@ class SshVisitor:
             raise Unreachable("inventory", str(error)) from error
         target = resolve(where, self._config, self._defaults)
         connection, progress = self._connect(target, visit)
+
+        def ask_and_gather(subjects: Frame) -> Sequence[Request]:
+            requests = ask(subjects)
+            connection.transport.sock.gather()  # from here on nothing waits for a single packet
+            return requests
+
         session = Session(
             mark=f"{self._settings.run_id}.{self._settings.session or secrets.token_hex(5)}",
             become=self._settings.become or where.become,
@@ -160,7 +166,8 @@ class SshVisitor:
             progress.step(Stage.EXEC, visit.left_s(self._settings.host_deadline_s))
             channel.exec_command(command_line(session))
             progress.step(Stage.TALK, visit.left_s(self._settings.host_deadline_s))
-            converse(ChannelPipe(channel), session, ask, sink, clock=self._settings.clock)
+            pipe = ChannelPipe(channel)
+            converse(pipe, session, ask_and_gather, sink, clock=self._settings.clock)
         except (HostError, OSError, EOFError, _ssh_error()) as error:
             raise self._told(error, visit, progress) from error
 
@@ -188,8 +195,9 @@ class SshVisitor:
             return self._through_command(target, visit, progress)
         limit_s = visit.left_s(self._settings.connect_timeout_s)
         sock = tcp(target.address, target.port, limit_s, progress.step)
-        visit.hold(sock.close)
-        return self._dialer.log_in(target, Buffered(sock), visit, progress)
+        wire = Buffered(sock)
+        visit.hold(wire.close)
+        return self._dialer.log_in(target, wire, visit, progress)
 
     def _through_jump(self, target: Target, visit: Visit, progress: Progress) -> Connection:
         lease = self._gateways.lease(target.jumps[-1], visit)

@@ -220,8 +220,9 @@ def _masked_before(data: bytes) -> bytes:
 
 
 def _masked_bytes(data: bytes) -> bytes:
-    # A secret is assigned, is in an address, or follows an option: "=", ":" or "--".
-    if b":" not in data and b"=" not in data and b"--" not in data:
+    # A secret is assigned, is in an address, or follows an option: "=", ":" or "--". Of the last
+    # only half is looked for: to find no single byte takes a fiftieth of the time.
+    if b":" not in data and b"=" not in data and b"-" not in data:
         return data
     if not _has_any(_SUSPECT_BYTES, data.upper()):
         return data

@@ -20,6 +20,14 @@ def encoded(value: object) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
+def encoded_line(value: object) -> bytes:
+    """The same, with the newline that ends a line of a stream."""
+    try:
+        return _ENCODER.encode_lines((value,))  # to append it would copy all of a long answer
+    except UnicodeEncodeError:
+        return encoded(value) + b"\n"
+
+
 def decoded(text: str | bytes) -> Any:
     """What ``encoded`` wrote. Raises ``ValueError`` or ``RecursionError`` for what is no JSON."""
     try:
