@@ -269,7 +269,7 @@ def test_a_run_folder_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
     try:
         folder = RunFolder.create(tmp_path, "20261129T150405Z-7f3a")
         folder.event(note_event("begun"))
-        folder.frame("gpu-01", Frame("once: true", b"", b"", 0, 0.0, 0.0))
+        folder.keep("gpu-01", Frame("once: true", b"", b"", 0, 0.0, 0.0))
         folder.render(incident())
         folder.keep_inventory({"hosts": []})
     finally:

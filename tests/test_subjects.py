@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commcheck.collect.base import Frame
+from commcheck.collect.base import Frame, Frames
 from commcheck.collect.local import LocalVisitor
 from commcheck.collect.session import Session
 from commcheck.errors import ParseError
@@ -356,9 +356,9 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def discover(shell: str, sysfs: Sysfs) -> Frame:
-    frames: list[Frame] = []
+    frames = Frames()
     session = Session(mark=f"subjects-{os.getpid()}", sysfs_root=str(sysfs.root))
-    LocalVisitor(lambda _host: session, shell).visit(host(), lambda _found: [], frames.append)
+    LocalVisitor(lambda _host: session, shell).visit(host(), lambda _found: [], frames)
     return frames[0]
 
 

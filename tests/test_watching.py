@@ -177,9 +177,9 @@ def test_the_incident_playbook_watches_and_the_default_one_does_not() -> None:
 def stored(base: Path, run_id: str, *frames: Frame, boot_id: str = BOOT) -> RunFolder:
     folder = RunFolder.create(base, run_id)
     folder.event(run_event(info()))
-    folder.frame("gpu-01", frame(SUBJECTS, f"kernel 5.15\nboot_id {boot_id}\nuid 0\n", 1.0))
+    folder.keep("gpu-01", frame(SUBJECTS, f"kernel 5.15\nboot_id {boot_id}\nuid 0\n", 1.0))
     for each in frames:
-        folder.frame("gpu-01", each)
+        folder.keep("gpu-01", each)
     return folder
 
 

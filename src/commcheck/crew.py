@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from commcheck import __version__
 from commcheck.check import FLEET, AnyCheck
-from commcheck.collect.base import Ask, Frame, Request
+from commcheck.collect.base import Ask, Frame, Frames, Request
 from commcheck.collect.fleet import visit_all
 from commcheck.discover import FoundCheck, discover
 from commcheck.errors import HostError
@@ -117,7 +117,7 @@ def visit_slice(way: Way, hosts: Slice) -> Answer:
     from commcheck.collect.ssh import SshSettings, SshVisitor
 
     checks = _checks_here(way)
-    frames: dict[str, list[Frame]] = {host.name: [] for host, _ in hosts}
+    frames = {host.name: Frames() for host, _ in hosts}
     errors: dict[str, HostError | None] = {}
     notes: list[str] = []
     asks = {host.name: _ask(host, [_asked(word, checks) for word in said]) for host, said in hosts}
@@ -131,7 +131,7 @@ def visit_slice(way: Way, hosts: Slice) -> Answer:
             [host for host, _ in hosts],
             lambda _host: visitor,
             lambda host: asks[host.name],
-            lambda host: frames[host.name].append,
+            lambda host: frames[host.name],
             forks=len(hosts),
             started=lambda _host: None,
             done=done,

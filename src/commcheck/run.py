@@ -11,7 +11,7 @@ from functools import partial
 
 from commcheck import loads, peers, stillness, subjects, together
 from commcheck.check import FLEET
-from commcheck.collect.base import SUBJECTS, Frame, Request, Visitor
+from commcheck.collect.base import SUBJECTS, Frame, Request, Sink, Visitor
 from commcheck.collect.fleet import visit_all
 from commcheck.crew import Brought, Crew
 from commcheck.earlier import EarlierRuns, watched
@@ -29,7 +29,7 @@ from commcheck.readings import Parsed
 from commcheck.report import events
 from commcheck.report.cleaning import decode
 from commcheck.report.folder import RunFolder
-from commcheck.report.frame_lines import frame_line
+from commcheck.report.frame_lines import frame_lines
 from commcheck.report.progress import Progress
 from commcheck.report.record import Failure, Plan, Record, RunInfo, State
 from commcheck.stop import Stop
@@ -43,7 +43,7 @@ class _Visit:
     """What is known of one host while its session runs."""
 
     plan: HostPlan
-    keep: Callable[[Frame], None]
+    keep: Sink
     frames: dict[str, Frame] = field(default_factory=dict)
     machine: Machine | None = None
     known: Known = field(default_factory=dict)  # what it was asked, for whoever judges it
@@ -65,10 +65,9 @@ class _Visit:
                 self.sink(self.fleet.frame(self.plan.host, self.machine, request))
         return tuple(each for each in wanted if each.at != FLEET)
 
-    def sink(self, frame: Frame) -> None:
-        if frame.key != SUBJECTS:
-            self.frames[frame.key] = frame
-        self.keep(frame)
+    def sink(self, *frames: Frame) -> None:
+        self.frames.update({each.key: each for each in frames if each.key != SUBJECTS})
+        self.keep(*frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,10 @@ class Climber:
     def _visit(self, host: str, plan: HostPlan) -> _Visit:
         stored, plan = self.stored, loads.looking(plan)
         if stored is None or not stored.goes_on:
-            return _Visit(plan, partial(self.folder.frame, host))
+            return _Visit(plan, partial(self.folder.keep, host))
         if host in stored.ended:
             return _Visit(plan, _kept_already)
-        return _Visit(plan, partial(self.folder.frame, host), answers=partial(stored.answers, host))
+        return _Visit(plan, partial(self.folder.keep, host), answers=partial(stored.answers, host))
 
     def climb(
         self,
@@ -257,7 +256,7 @@ class Climber:
             return
         office = Office(
             visitor_for=visitor_for,
-            keep=self.folder.frame,
+            keep=self.folder.keep,
             stored=stored.readable if stored is not None else None,
             site_of=loads.site_of,
             address_of=lambda host: endpoint(host).address,
@@ -298,7 +297,7 @@ class Climber:
         self.post = post
         for visited in (self.visits[host.name] for host in hosts):
             if visited.keep is not _kept_already:
-                visited.keep = partial(_post_line, post, visited.plan.host.name)
+                visited.keep = partial(_post_lines, post, visited.plan.host.name)
 
         def done(host: Host, error: HostError | None) -> None:
             judged = self._judged(host, error)
@@ -338,8 +337,8 @@ class Climber:
         match told.kind:
             case "started":
                 self.progress.host_started(told.host)
-            case "line":
-                self.folder.line(told.host, told.what)
+            case "lines":
+                self.folder.lines(told.host, told.what)
             case "note":
                 self.note(told.what)
             case "judged":
@@ -407,9 +406,9 @@ class Climber:
         self.folder.event(event)
 
 
-def _post_line(post: Post, host: str, frame: Frame) -> None:
-    post(Told("line", host, frame_line(frame)))
+def _post_lines(post: Post, host: str, *frames: Frame) -> None:
+    post(Told("lines", host, frame_lines(frames)))
 
 
-def _kept_already(_frame: Frame) -> None:
+def _kept_already(*_frames: Frame) -> None:
     """The frame comes from where it would go."""

@@ -34,7 +34,7 @@ _SLACK_S: Final = 10.0
 class Told:
     """What a worker tells: a session begins, a line for its frames, a note, its end."""
 
-    kind: Literal["started", "line", "note", "judged"]
+    kind: Literal["started", "lines", "note", "judged"]
     host: str
     what: Any = None
 

@@ -181,7 +181,7 @@ def frames(data: bytes) -> None:
     said = data.replace(b"@", b"\ncc-0123456789abcdef ")
     for at in range(0, len(said), 37):
         reader.feed("err" if said[at] % 3 == 0 else "out", said[at : at + 37])
-    reader.unfinished()
+    reader.left_over()
     assert len(reader.last_words) <= 200
 
 

@@ -34,7 +34,7 @@ def test_a_full_disk_leaves_whole_lines(small_disk: Callable[[int], Path]) -> No
     folder = RunFolder.create(small_disk(16), "20261129T150405Z-7f3a")
     with pytest.raises(NotKept, match="No space left on device; what is there is whole: mend that"):
         for _ in range(100):
-            folder.frame("gpu-01", frame(b"x" * 900))
+            folder.keep("gpu-01", frame(b"x" * 900))
     kept = list(folder.frames("gpu-01"))
     assert 2 < len(kept) < 20
     # A line that is shorter goes on behind a whole one.
@@ -161,7 +161,7 @@ def test_a_visit_that_finds_no_thread_waits_or_is_told(
         hosts,
         lambda _host: Short(),
         lambda _host: lambda _frame: (),
-        lambda _host: lambda _frame: None,
+        lambda _host: lambda *_frames: None,
         forks=4,
         started=lambda _host: None,
         done=lambda host, error: ended.update({host.name: error.code if error else ""}),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.collect.base import Frame, Request
+from commcheck.collect.base import Frame, Frames, Request
 from commcheck.collect.local import LocalVisitor
 from commcheck.collect.session import Session
 from commcheck.command import Command
@@ -61,9 +61,9 @@ def script(text: str, **limits: float) -> Request:
 
 def visit(shell: str, requests: Sequence[Request], session: Session) -> list[Frame]:
     """All frames but that of the subjects."""
-    frames: list[Frame] = []
+    frames = Frames()
     LocalVisitor(lambda _host: session, shell).visit(
-        Host("here"), lambda _subjects: requests, frames.append
+        Host("here"), lambda _subjects: requests, frames
     )
     return frames[1:]
 

@@ -53,7 +53,7 @@ class Run:
             [Host(name) for name in names],
             lambda _host: visitor,
             lambda _host: _nothing,
-            lambda host: lambda frame: self.frames.append((host.name, frame)),
+            lambda host: lambda *some: self.frames.extend((host.name, each) for each in some),
             forks=forks,
             started=lambda host: self.started.append(host.name),
             done=self._done,

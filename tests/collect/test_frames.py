@@ -72,7 +72,7 @@ def test_any_chunking_gives_the_same_answers(
         (number + 0.25, number + 0.75) for number in range(len(sent))
     ]
     assert reader.finished
-    assert reader.unfinished() == []
+    assert reader.left_over() == []
 
 
 @settings(max_examples=75, deadline=None)
@@ -86,7 +86,7 @@ def test_a_cut_conversation_gives_a_beginning_of_the_answers(
     assert [(answer.stdout, answer.stderr) for answer in got] == sent[: len(got)]
     # The leave is taken on stdout; what stderr still holds then is no answer.
     assert not reader.finished or len(got) == len(sent)
-    for answer in reader.unfinished():
+    for answer in reader.left_over():
         out, err = sent[answer.number]
         assert out.startswith(answer.stdout.removesuffix(b"\n"))
         assert err.startswith(answer.stderr.removesuffix(b"\n"))
@@ -122,7 +122,7 @@ def test_true_markers_in_any_order_raise_a_host_error_at_most(
     except HostError as error:
         assert error.code == "protocol"
     assert numbers == list(range(len(numbers)))
-    assert all(len(answer.stdout) <= 1 << 20 for answer in reader.unfinished())
+    assert all(len(answer.stdout) <= 1 << 20 for answer in reader.left_over())
     assert isinstance(reader.last_words, str)
 
 
@@ -155,7 +155,7 @@ def test_a_flood_within_a_command_is_cut_off(chunk: int) -> None:
             reader.feed("out", b"x" * chunk)
     assert caught.value.code == "output-flood"
     assert taken <= 1000 + SLACK_BYTES + chunk
-    (answer,) = reader.unfinished()
+    (answer,) = reader.left_over()
     assert (answer.stdout, answer.truncated) == (b"x" * 1000, True)
 
 

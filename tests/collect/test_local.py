@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.collect.base import SUBJECTS, Frame
+from commcheck.collect.base import SUBJECTS, Frame, Frames
 from commcheck.collect.local import LocalPipe, LocalVisitor
 from commcheck.collect.session import Chunk, Session, converse
 from commcheck.errors import HostDeadline, Interrupted, Unreachable
@@ -25,9 +25,9 @@ def visitor(**settings: object) -> LocalVisitor:
 
 
 def test_a_visit_hands_over_the_subjects_and_every_answer_in_order() -> None:
-    frames: list[Frame] = []
+    frames = Frames()
     requests = [command("echo", str(number)) for number in range(5)]
-    visitor().visit(Host("a"), lambda _subjects: requests, frames.append)
+    visitor().visit(Host("a"), lambda _subjects: requests, frames)
     assert [frame.key for frame in frames] == [SUBJECTS, *(each.key for each in requests)]
     assert b"kernel Linux" in frames[0].stdout
 
@@ -35,8 +35,8 @@ def test_a_visit_hands_over_the_subjects_and_every_answer_in_order() -> None:
 def test_answers_arrive_while_later_commands_still_run() -> None:
     arrived: dict[str, float] = {}
 
-    def sink(frame: Frame) -> None:
-        arrived[frame.key] = time.monotonic()
+    def sink(*frames: Frame) -> None:
+        arrived.update((frame.key, time.monotonic()) for frame in frames)
 
     requests = [command("echo", "first"), command("sleep", "1")]
     visitor().visit(Host("a"), lambda _subjects: requests, sink)
@@ -46,13 +46,13 @@ def test_answers_arrive_while_later_commands_still_run() -> None:
 
 def test_stop_from_another_thread_ends_the_visit_and_what_runs() -> None:
     local = visitor()
-    frames: list[Frame] = []
+    frames = Frames()
     errors: list[Exception] = []
 
     def work() -> None:
         try:
             requests = [script("setsid sleep 60 & sleep 60", timeout_s=60)]
-            local.visit(Host("a"), lambda _subjects: requests, frames.append)
+            local.visit(Host("a"), lambda _subjects: requests, frames)
         except Interrupted as error:
             errors.append(error)
 
@@ -65,15 +65,14 @@ def test_stop_from_another_thread_ends_the_visit_and_what_runs() -> None:
     assert len(errors) == 1
     assert wait_until(lambda: not carriers(f"{MARK}.a"), 2.0)
     with pytest.raises(Interrupted):
-        local.visit(Host("b"), lambda _subjects: [], frames.append)
+        local.visit(Host("b"), lambda _subjects: [], frames)
 
 
 def test_the_deadline_ends_the_visit_and_what_runs() -> None:
     start = time.monotonic()
     with pytest.raises(HostDeadline):
-        visitor(deadline_s=1.0).visit(
-            Host("a"), lambda _subjects: [command("sleep", "60", timeout_s=60)], lambda _frame: None
-        )
+        requests = [command("sleep", "60", timeout_s=60)]
+        visitor(deadline_s=1.0).visit(Host("a"), lambda _subjects: requests, lambda *_frames: None)
     assert time.monotonic() - start < 3.5
     assert wait_until(lambda: not carriers(f"{MARK}.a"), 2.0)
 
@@ -92,7 +91,7 @@ def test_a_flood_is_cut_with_bounded_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(Exception, match="do not end"):
-            converse(flood, Session(mark=MARK), lambda _subjects: [], lambda _frame: None)
+            converse(flood, Session(mark=MARK), lambda _subjects: [], lambda *_frames: None)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commcheck.collect.base import SUBJECTS, Frame, Request
+from commcheck.collect.base import SUBJECTS, Frame, Frames, Request
 from commcheck.collect.replay import ReplayVisitor
 from commcheck.errors import Interrupted, Unreachable
 from commcheck.model import Host
@@ -26,7 +26,7 @@ RECORDED = {
 
 
 def test_what_was_recorded_answers_in_the_order_asked() -> None:
-    got: list[Frame] = []
+    got = Frames()
     asked: list[Frame] = []
 
     def ask(subjects: Frame) -> list[Request]:
@@ -34,7 +34,7 @@ def test_what_was_recorded_answers_in_the_order_asked() -> None:
         return [command("one"), command("never-recorded"), command("two")]
 
     visitor = ReplayVisitor(lambda name: RECORDED.get(name, []))
-    visitor.visit(Host("a"), ask, got.append)
+    visitor.visit(Host("a"), ask, got)
     assert [(each.key, each.stdout) for each in got[1:]] == [
         ("once: one", b"1"),
         ("once: two", b"new"),
@@ -45,7 +45,7 @@ def test_what_was_recorded_answers_in_the_order_asked() -> None:
 def test_a_host_without_subjects_is_unreachable() -> None:
     visitor = ReplayVisitor(lambda name: RECORDED.get(name, []))
     with pytest.raises(Unreachable) as caught:
-        visitor.visit(Host("b"), lambda _subjects: [], lambda _frame: None)
+        visitor.visit(Host("b"), lambda _subjects: [], lambda *_frames: None)
     assert caught.value.code == "not-recorded"
 
 
@@ -53,4 +53,4 @@ def test_nothing_is_visited_after_stop() -> None:
     visitor = ReplayVisitor(lambda name: RECORDED[name])
     visitor.stop()
     with pytest.raises(Interrupted):
-        visitor.visit(Host("a"), lambda _subjects: [], lambda _frame: None)
+        visitor.visit(Host("a"), lambda _subjects: [], lambda *_frames: None)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commcheck.collect.base import SUBJECTS, Frame, Request, State
+from commcheck.collect.base import SUBJECTS, Frame, Frames, Request, State
 from commcheck.collect.session import Chunk, Session, converse
 from commcheck.errors import (
     CommandFailed,
@@ -77,10 +77,10 @@ def answer(nonce: str, number: int, out: bytes, tail: str = "0 2.0 plain") -> It
 def talk(
     peer: Peer, requests: Sequence[Request] = (), session: Session = SESSION
 ) -> tuple[list[Frame], HostError | None]:
-    frames: list[Frame] = []
+    frames = Frames()
     error = None
     try:
-        converse(peer, session, lambda _subjects: requests, frames.append, clock=peer.clock)
+        converse(peer, session, lambda _subjects: requests, frames, clock=peer.clock)
     except HostError as raised:
         error = raised
     assert peer.closed
@@ -155,6 +155,24 @@ def test_a_broken_connection_hands_over_what_came(end: Chunk | Exception) -> Non
     assert (frames[2].stdout, frames[2].rc, frames[2].started_s) == (b"half of it\nand", None, 5.0)
 
 
+def test_what_came_whole_before_the_framing_broke_is_kept_as_it_is() -> None:
+    def say(nonce: str) -> Iterator[Chunk]:
+        yield from answer(nonce, 0, b"")
+        begin, end, wrong = (
+            f"\n{nonce} {words}\n".encode()
+            for words in ("begin 1 1.0", "end 1 0 2.0 plain", "begin 7 2.0")
+        )
+        yield Chunk("err", begin + end)
+        yield Chunk("out", begin + b"hi" + end + wrong)
+
+    frames, error = talk(Peer(say), [command("echo", "hi"), command("echo", "more")])
+    assert error is not None
+    assert error.code == "protocol"
+    assert [(frame.stdout, frame.rc, frame.state) for frame in frames[1:]] == [
+        (b"hi", 0, State.DONE)
+    ]
+
+
 def test_the_deadline_ends_a_silent_host() -> None:
     def say(nonce: str) -> Iterator[Chunk | None]:
         yield from answer(nonce, 0, b"")
@@ -217,7 +235,7 @@ def test_what_ask_raises_passes_and_the_pipe_is_closed() -> None:
 
     peer = Peer(say)
     with pytest.raises(CommandFailed):
-        converse(peer, SESSION, ask, lambda _frame: None, clock=peer.clock)
+        converse(peer, SESSION, ask, lambda *_frames: None, clock=peer.clock)
     assert peer.closed
 
 

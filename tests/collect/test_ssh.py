@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.collect.base import SUBJECTS, Frame, Request, State
+from commcheck.collect.base import SUBJECTS, Frame, Frames, Request, State
 from commcheck.collect.fleet import visit_all
 from commcheck.collect.ssh import SshSettings, SshVisitor
 from commcheck.command import Command
@@ -38,7 +38,7 @@ class Sweep:
         self.notes: list[str] = []
         self.started: list[str] = []
         self.errors: dict[str, HostError | None] = {}
-        self.frames: dict[str, list[Frame]] = {}
+        self.frames: dict[str, Frames] = {}
         self.stop = threading.Event()
         settings = {"ssh_config": Path("/dev/null"), "connect_timeout_s": 5.0, **settings}
         self.visitor = SshVisitor(
@@ -52,7 +52,7 @@ class Sweep:
                 hosts,
                 lambda _host: self.visitor,
                 lambda _host: lambda _subjects: requests,
-                lambda host: self.frames.setdefault(host.name, []).append,
+                lambda host: self.frames.setdefault(host.name, Frames()),
                 forks=forks,
                 started=lambda host: self.started.append(host.name),
                 done=lambda host, error: self.errors.update({host.name: error}),
@@ -359,7 +359,7 @@ def test_a_jump_host_that_cuts_us_off_is_opened_again(
     jump = sshd_fleet(1, prefix="jump", net=1)
     run = Sweep(known_hosts=known_both(fleet, jump, folder=tmp_path))
     for host in behind(fleet, jump):
-        run.visitor.visit(host, lambda _: [], lambda _: None)
+        run.visitor.visit(host, lambda _: [], lambda *_: None)
         send_signal(descendants(jump.servers[0].pid), signal.SIGKILL)
     run.visitor.close()
     assert jump.servers[0].log.count("Accepted publickey") == 3
@@ -569,7 +569,7 @@ host = Host("h", {"ansible_host": address, "ansible_port": int(port), "ansible_u
                   "ansible_ssh_private_key_file": key})
 visitor = SshVisitor(SshSettings(run_id=run_id, known_hosts=(Path(known),),
                                  ssh_config=Path("/dev/null")))
-visitor.visit(host, lambda _: [Request(Command(("stubborn",), timeout_s=100))], lambda _: None)
+visitor.visit(host, lambda _: [Request(Command(("stubborn",), timeout_s=100))], lambda *_: None)
 """
 
 
@@ -607,7 +607,7 @@ def test_two_names_of_one_machine_leave_each_other_alone(sshd_fleet: MakeFleet) 
             args=(
                 host,
                 lambda _, c=command: [Request(Command(c))],
-                frames.setdefault(host.name, []).append,
+                frames.setdefault(host.name, Frames()),
             ),
         )
         for host, command in ((long, ("long",)), (short, ("true",)))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from commcheck import commands
 from commcheck.cli import main
-from commcheck.collect.base import Ask, Frame, Request, Sink
+from commcheck.collect.base import Ask, Frame, Frames, Request, Sink
 from commcheck.collect.local import LocalVisitor
 from commcheck.collect.session import Session
 from commcheck.demo.command import PLAIN, command_words, gpu_queries
@@ -64,9 +64,9 @@ class InstantVisitor:
         root = self._fleet.root(host.name)
         if not root.exists():  # it is down, and nothing of it was rendered
             raise Unreachable("tcp-refused", "nothing listens")
-        found: list[Frame] = []
+        found = Frames()
         LocalVisitor(lambda host: Session(f"instant.{host.name}", sysfs_root=str(root))).visit(
-            host, lambda _: (), found.append
+            host, lambda _: (), found
         )
         sink(found[0])
         phase = "start"

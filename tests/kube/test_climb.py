@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from commcheck.collect.base import Frame, Request
+from commcheck.collect.base import Frames, Request
 from commcheck.collect.kubectl import KubectlVisitor
 from commcheck.collect.session import Session
 from commcheck.command import Command
@@ -228,12 +228,12 @@ def test_open_mpi_reaches_other_pods_by_kubectl_exec(cluster_of: Make, tmp_path:
                               launchers=frozenset({"openmpi"}), programs=programs))  # fmt: skip
     program = Program(argv=("hostname",), per_host=2, env={}, limit_s=60.0)
     launch = Request(Command(command(program, members[0], members), timeout_s=60.0))
-    frames: list[Frame] = []
+    frames = Frames()
     variables = {"ansible_connection": "kubectl", "ansible_kubectl_config": cluster.kubeconfig}
     head = Host("trainer-0", {name: str(value) for name, value in variables.items()})
     session = Session(mark=f"pods-{os.getpid()}.job-1", deadline_s=60.0)
     way = KubectlVisitor(lambda _host: session, may_debug=False, note=pytest.fail)
-    way.visit(head, lambda _frame: [launch], frames.append)
+    way.visit(head, lambda _frame: [launch], frames)
     assert sorted(frames[1].stdout.split()) == [b"trainer-0"] * 2 + [b"trainer-1"] * 2, frames[1]
     assert frames[1].rc == 0
     assert wait_until(lambda: not carriers(session.mark), 5.0)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.collect.base import SUBJECTS, Frame, Request, State
+from commcheck.collect.base import SUBJECTS, Frame, Frames, Request, State
 from commcheck.collect.kubectl import KubectlVisitor
 from commcheck.collect.session import Session
 from commcheck.errors import ConnectionLost, HostDeadline, HostError, Interrupted, Unreachable
@@ -37,8 +37,8 @@ def pod(cluster: Cluster, name: str, **variables: object) -> Host:
 
 
 def visit(host: Host, *requests: Request, **settings: float) -> list[Frame]:
-    frames: list[Frame] = []
-    visitor(**settings).visit(host, lambda _subjects: requests, frames.append)  # type: ignore[arg-type]
+    frames = Frames()
+    visitor(**settings).visit(host, lambda _subjects: requests, frames)  # type: ignore[arg-type]
     return frames
 
 
@@ -150,7 +150,7 @@ def test_stop_ends_the_visit_and_what_runs(cluster_of: Make) -> None:
 
     def work() -> None:
         try:
-            way.visit(host, lambda _frame: [command("sleep", "60", timeout_s=60)], lambda _: None)
+            way.visit(host, lambda _frame: [command("sleep", "60", timeout_s=60)], lambda *_: None)
         except Interrupted as error:
             errors.append(error)
 
@@ -162,7 +162,7 @@ def test_stop_ends_the_visit_and_what_runs(cluster_of: Make) -> None:
     assert len(errors) == 1
     assert wait_until(lambda: not carriers(f"{MARK}.train-0"), 3.0)
     with pytest.raises(Interrupted):
-        way.visit(host, lambda _frame: [], lambda _: None)
+        way.visit(host, lambda _frame: [], lambda *_: None)
 
 
 def test_a_killed_kubectl_leaves_nothing_in_the_pod(cluster_of: Make) -> None:
@@ -194,7 +194,7 @@ def test_an_api_server_that_dies_costs_the_pods_answers_and_leaves_nothing_in_it
 ) -> None:
     cluster = cluster_of(Pod("train-0"))
     host = pod(cluster, "train-0")
-    frames: list[Frame] = []
+    frames = Frames()
     asked = [command("echo", "before"), command("sleep", "60", timeout_s=60)]
 
     def cut() -> None:
@@ -204,7 +204,7 @@ def test_an_api_server_that_dies_costs_the_pods_answers_and_leaves_nothing_in_it
     thread = threading.Thread(target=cut)
     thread.start()
     with pytest.raises(HostError) as caught:
-        visitor().visit(host, lambda _subjects: asked, frames.append)
+        visitor().visit(host, lambda _subjects: asked, frames)
     thread.join()
     assert isinstance(caught.value, ConnectionLost), caught.value
     assert [frame.stdout for frame in frames[1:2]] == [b"before\n"]

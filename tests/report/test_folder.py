@@ -43,7 +43,7 @@ def test_a_run_is_written_and_found_again(tmp_path: Path) -> None:
     folder = written(tmp_path, incident())
     assert folder.record() == incident()
     folder.render(incident())
-    folder.frame("node-0001", frame(b"x"))
+    folder.keep("node-0001", frame(b"x"))
     assert sorted(str(path.relative_to(folder.path)) for path in folder.path.rglob("*.*")) == [
         EVENTS,
         "frames/node-0001.ndjson",
@@ -63,7 +63,7 @@ def test_a_run_is_written_and_found_again(tmp_path: Path) -> None:
 
 def test_other_modes_hold_for_all(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, RUN, mode=0o750)
-    folder.frame("a", frame())
+    folder.keep("a", frame())
     assert modes(folder.path) == {(True, 0o750), (False, 0o640)}
 
 
@@ -96,14 +96,14 @@ def test_frames_come_back_byte_for_byte(
         for data, key, state in some
     ]
     for each in frames:
-        folder.frame("host", each)
+        folder.keep("host", each)
     assert list(folder.frames("host")) == frames
     assert list(folder.frames("another")) == []
 
 
 def test_secrets_never_reach_the_disk(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, RUN)
-    folder.frame("a", frame(b"WANDB_API_KEY=hush\n", b"\xffpassword: hush\n"))
+    folder.keep("a", frame(b"WANDB_API_KEY=hush\n", b"\xffpassword: hush\n"))
     (found,) = folder.frames("a")
     assert (found.stdout, found.stderr) == (b"WANDB_API_KEY=***\n", b"\xffpassword: ***\n")
     said = "it said API_TOKEN=hush"
@@ -123,7 +123,7 @@ def test_secrets_never_reach_the_disk(tmp_path: Path) -> None:
 def test_a_kill_costs_no_more_than_the_line_being_written(tmp_path: Path) -> None:
     folder = written(tmp_path, healthy(2))
     for number in range(3):
-        folder.frame("a", frame(f"{number} 中\xff".encode()))
+        folder.keep("a", frame(f"{number} 中\xff".encode()))
     path = folder.path / "frames" / "a.ndjson"
     whole = path.read_bytes()
     for size in range(len(whole)):
@@ -136,7 +136,7 @@ def test_a_kill_costs_no_more_than_the_line_being_written(tmp_path: Path) -> Non
     assert again.record().state == "incomplete"
     # What is appended to it later does not run into the half line.
     path.write_bytes(whole[:-20])
-    again.frame("a", frame(b"later"))
+    again.keep("a", frame(b"later"))
     again.event(events.note_event("later"))
     assert [each.stdout for each in again.frames("a")][2:] == [b"later"]
     assert again.record().notes[-1] == "later"
@@ -144,7 +144,7 @@ def test_a_kill_costs_no_more_than_the_line_being_written(tmp_path: Path) -> Non
 
 def test_what_is_no_frame_is_refused(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, RUN)
-    folder.frame("a", frame())
+    folder.keep("a", frame())
     path = folder.path / "frames" / "a.ndjson"
     path.write_bytes(b"garbage\n" + path.read_bytes())
     with pytest.raises(RunFolderError, match=r"a\.ndjson:1: no frame"):
@@ -165,7 +165,7 @@ def test_host_file_names_are_safe_and_differ(one: str, other: str) -> None:
 @pytest.mark.parametrize("host", ["../../etc/passwd", "..", ".", "a/b", "x" * 400, "/abs"])
 def test_a_hostile_host_name_stays_in_its_folder(tmp_path: Path, host: str) -> None:
     folder = RunFolder.create(tmp_path, RUN)
-    folder.frame(host, frame(b"x"))
+    folder.keep(host, frame(b"x"))
     assert len(list(folder.frames(host))) == 1
     assert len(list((folder.path / "frames").iterdir())) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == [RUN, "latest"]
@@ -293,7 +293,7 @@ def test_a_pipe_in_a_file_s_place_is_told(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="a named pipe"):
         list(folder.frames("node-0001"))
     with pytest.raises(NotKept, match=r"node-0002\.ndjson is no file"):
-        folder.frame("node-0002", frame(b"x"))
+        folder.keep("node-0002", frame(b"x"))
 
 
 def test_a_linked_folder_leads_nowhere(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_a_linked_folder_leads_nowhere(tmp_path: Path) -> None:
     for name in ("frames", "junit"):
         (folder.path / name).symlink_to(other)
     with pytest.raises(NotKept, match="frames is a link"):
-        folder.frame("node-0001", frame(b"x"))
+        folder.keep("node-0001", frame(b"x"))
     with pytest.raises(UsageError, match="junit is a link"):
         folder.render(healthy(1))
     assert list(other.iterdir()) == []

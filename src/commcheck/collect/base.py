@@ -63,8 +63,20 @@ class Frame:
 Ask = Callable[[Frame], Sequence[Request]]
 """Pure: from the subjects frame to the requests of this host, in phase order."""
 
-Sink = Callable[[Frame], None]
-"""Called with every frame as it arrives, from the visiting thread."""
+
+class Sink(Protocol):
+    """Takes every frame as it arrives, from the visiting thread."""
+
+    def __call__(self, *frames: Frame) -> None:
+        """Take those that arrived together."""
+
+
+class Frames(list[Frame]):
+    """A sink that keeps what it takes, in that order."""
+
+    def __call__(self, *frames: Frame) -> None:
+        """See ``Sink``."""
+        self.extend(frames)
 
 
 class Visitor(Protocol):

@@ -39,11 +39,11 @@ class _Trip:
     def guard(self, sink: Sink) -> Sink:
         """The sink, shut once the host was reported as done."""
 
-        def take(frame: Frame) -> None:
+        def take(*frames: Frame) -> None:
             with self.lock:
                 if self.over:
                     raise Interrupted("interrupted", "this host was given up")
-                sink(frame)
+                sink(*frames)
 
         return take
 

@@ -71,7 +71,7 @@ class FrameReader:
     """Turns chunks of the two streams into answers, in the order of their numbers.
 
     Raises ``ConnectionLost``, ``output-flood`` or ``protocol``, where the host breaks the
-    framing; what came for the answer in progress is then still in ``unfinished``.
+    framing; what came until then is still in ``left_over``.
     """
 
     def __init__(self, nonce: str) -> None:
@@ -79,6 +79,7 @@ class FrameReader:
         self._caps: list[int] = [SUBJECTS_CAP_BYTES]
         self._streams = {name: _Stream(name) for name in ("out", "err")}
         self._open: dict[int, Answer] = {}
+        self._complete: list[Answer] = []  # not yet handed over
         self._last_begun = -1
 
     def expect(self, caps: Sequence[int]) -> None:
@@ -115,22 +116,24 @@ class FrameReader:
         if stream.done:
             return []
         stream.buffer += data
-        answers = []
         while (found := self._next_marker(stream)) is not None:
             answer = self._apply(stream, *found)
             if answer is not None:
-                answers.append(answer)
+                self._complete.append(answer)
             if stream.done:
                 stream.buffer.clear()
                 break
+        answers, self._complete = self._complete, []
         return answers
 
-    def unfinished(self) -> list[Answer]:
-        """The answers begun and not ended, with what came, in the order of their numbers."""
+    def left_over(self) -> list[Answer]:
+        """What was not handed over, in the order of the numbers: answers that came with what broke
+        the framing, then those begun and not ended, with what came of them.
+        """
         for stream in self._streams.values():
             if stream.inside and stream.number in self._open:
                 self._store(self._open[stream.number], stream.name, self._without_tail(stream))
-        return [self._open[number] for number in sorted(self._open)]
+        return [*self._complete, *(self._open[number] for number in sorted(self._open))]
 
     def _without_tail(self, stream: _Stream) -> bytes:
         """The answer in progress, without the half marker it may end in."""

@@ -137,13 +137,13 @@ class _Talk:
         root = self._session.sysfs_root
         self._send(runner.second_part(self._requests, nonce=self._nonce, sysfs_root=root))
         while not self._reader.finished:
-            for answer in self._receive():
-                self._sink(self._frame(answer))
+            if answers := self._receive():
+                self._sink(*map(self._frame, answers))
 
     def hand_over_lost(self) -> None:
-        """What came for the commands that were running when the conversation broke."""
-        for answer in self._reader.unfinished():
-            self._sink(self._frame(answer, lost=True))
+        """What came last, and for the commands that were running when the conversation broke."""
+        if answers := self._reader.left_over():
+            self._sink(*map(self._frame, answers))
 
     def _send(self, data: bytes) -> None:
         try:
@@ -202,7 +202,7 @@ class _Talk:
             "run its slowest command by hand; a driver or firmware that hangs looks like this",
         )
 
-    def _frame(self, answer: Answer, *, lost: bool = False) -> Frame:
+    def _frame(self, answer: Answer) -> Frame:
         request = self._requests[answer.number - 1] if answer.number else None
         return Frame(
             key=request.key if request else SUBJECTS,
@@ -212,7 +212,7 @@ class _Talk:
             started_s=answer.started_s,
             ended_s=max(answer.started_s, answer.ended_s),
             truncated=answer.truncated,
-            state=State.LOST if lost else _state(answer, request),
+            state=State.LOST if answer.streams_open else _state(answer, request),
         )
 
 

@@ -31,7 +31,7 @@ from typing import IO, Final, Self
 import paramiko
 import yaml
 
-from commcheck.collect.base import Frame, Request, Sink
+from commcheck.collect.base import Frame, Frames, Request
 from commcheck.collect.ssh import SshSettings
 from commcheck.demo.command import command_words, gpu_queries
 from commcheck.demo.fleet import INVENTORY, USER, DemoVisitor, Fleet
@@ -82,7 +82,7 @@ class Script:
 
 def healthy_script(checks: Sequence[FoundCheck]) -> Script:
     """The answers of one healthy simulated host to all that ``checks`` ask. Takes a second."""
-    frames: list[Frame] = []
+    frames = Frames()
     with Fleet([healthy(1)], gpu_queries(command_words(()))) as fleet:
         (host,) = load((INVENTORY,), cwd=fleet.folder).hosts
         asked = [Asked(each.check) for each in checks]
@@ -95,8 +95,7 @@ def healthy_script(checks: Sequence[FoundCheck]) -> Script:
             words.update({each.key: shlex.join(each.command.argv) for each in wanted})
             return wanted
 
-        sink: Sink = frames.append
-        DemoVisitor(fleet, SshSettings(run_id="script")).visit(host, ask, sink)
+        DemoVisitor(fleet, SshSettings(run_id="script")).visit(host, ask, frames)
         nics = host.variables["commcheck_nics"]
     answers = {
         words[frame.key]: Answer(decode(frame.stdout), frame.rc or 0, stderr=decode(frame.stderr))

@@ -194,9 +194,8 @@ class DemoVisitor:
             visitor.stop()
         strip = _stripper(os.fsencode(root))
 
-        def hand_over(frame: Frame) -> None:
-            if frame.key != _TIME_PASSES.key:
-                sink(strip(frame))
+        def hand_over(*frames: Frame) -> None:
+            sink(*(strip(frame) for frame in frames if frame.key != _TIME_PASSES.key))
 
         visitor.visit(
             self._fleet.reached(host),

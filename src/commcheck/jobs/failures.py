@@ -24,7 +24,7 @@ class _Pattern:
 
 
 def _p(slug: str, form: str, *, consequence: bool = False) -> _Pattern:
-    return _Pattern(slug, re.compile(form), consequence)
+    return _Pattern(slug, regex(form), consequence)
 
 
 # Named groups host and rank go to the failure, all others to its detail. First match wins.

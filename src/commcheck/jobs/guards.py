@@ -75,13 +75,14 @@ class Guard:
         self.last = requests[-2].key
         return requests
 
-    def _sink(self, frame: Frame) -> None:
-        if frame.key == SUBJECTS or frame.state is State.LOST:
-            return  # what it waits in ends when it is told to
-        self.frames[frame.key] = frame
-        self.keep(frame)
-        if frame.key == self.last:
-            self.ready.set()
+    def _sink(self, *frames: Frame) -> None:
+        for frame in frames:
+            if frame.key == SUBJECTS or frame.state is State.LOST:
+                continue  # what it waits in ends when it is told to
+            self.frames[frame.key] = frame
+            self.keep(frame)
+            if frame.key == self.last:
+                self.ready.set()
 
 
 def guards_of(

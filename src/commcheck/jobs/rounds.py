@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
-from commcheck.collect.base import SUBJECTS, Frame, State, Visitor
+from commcheck.collect.base import SUBJECTS, Frame, Sink, State, Visitor
 from commcheck.collect.errand import errand
 from commcheck.collect.fleet import visit_all
 from commcheck.command import Output
@@ -185,15 +185,16 @@ def _visit(launches: Sequence[_Launch], hosts: Mapping[str, Host], office: Offic
             trips.append((replace(host), visitor, launch, part))
     by_host = {id(trip[0]): trip for trip in trips}
 
-    def sink_for(host: Host) -> Callable[[Frame], None]:
+    def sink_for(host: Host) -> Sink:
         _, _, launch, part = by_host[id(host)]
 
-        def sink(frame: Frame) -> None:
-            if frame.key == SUBJECTS:
-                return
-            office.keep(part.host, frame)
-            if part in launch.reports:
-                launch.frames[part.host, frame.key] = frame
+        def sink(*frames: Frame) -> None:
+            for frame in frames:
+                if frame.key == SUBJECTS:
+                    continue
+                office.keep(part.host, frame)
+                if part in launch.reports:
+                    launch.frames[part.host, frame.key] = frame
 
         return sink
 

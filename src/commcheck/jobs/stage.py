@@ -9,11 +9,11 @@ judged again, or goes on, does all of this from what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from commcheck.check import AnyCheck, Span
-from commcheck.collect.base import SUBJECTS, Frame
+from commcheck.collect.base import SUBJECTS, Frame, Sink
 from commcheck.collect.errand import errand
 from commcheck.collect.fleet import visit_all
 from commcheck.counters import Growth, growth
@@ -110,11 +110,12 @@ def _afterwards(
     at = f"after {name}"
     frames: dict[str, dict[str, Frame]] = {host: {} for host in members}
 
-    def sink_for(host: Host) -> Callable[[Frame], None]:
-        def sink(frame: Frame) -> None:
-            if frame.key != SUBJECTS:
-                office.keep(host.name, frame)
-                frames[host.name][frame.key] = frame
+    def sink_for(host: Host) -> Sink:
+        def sink(*arrived: Frame) -> None:
+            for frame in arrived:
+                if frame.key != SUBJECTS:
+                    office.keep(host.name, frame)
+                    frames[host.name][frame.key] = frame
 
         return sink
 

@@ -34,7 +34,7 @@ class _Kind:
 
 
 def _kind(code: str, form: str, meaning: str, remedy: str) -> _Kind:
-    return _Kind(code, re.compile(form), meaning, remedy)
+    return _Kind(code, regex(form), meaning, remedy)
 
 
 _KINDS: Final = (

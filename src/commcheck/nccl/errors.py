@@ -23,7 +23,7 @@ class Form:
 
 
 def _form(kind: str, word: str, pattern: str = "", *, secondary: bool = False) -> Form:
-    return Form(kind, word, re.compile(pattern or re.escape(word)), secondary)
+    return Form(kind, word, regex(pattern or re.escape(word)), secondary)
 
 
 _PEER = r"(?:from peer (?P<peer>\S+) )?"

@@ -265,7 +265,7 @@ def _text_rule(
     rule: str, pattern: str, *, warn: str = "(?!)", healthy: str = "(?!)", pci: bool = False
 ) -> Rule:
     """A rule on INFO texts of the RAS report."""
-    wanted, softer, fine = re.compile(pattern), re.compile(warn), re.compile(healthy)
+    wanted, softer, fine = regex(pattern), regex(warn), regex(healthy)
 
     def judge(case: Case) -> Ruling:
         if gated := _gate(case):

@@ -22,7 +22,7 @@ from commcheck.model import (
 from commcheck.report import changes as changed
 from commcheck.report.changes import Changes
 from commcheck.report.cleaning import clean
-from commcheck.report.jsons import encoded_line
+from commcheck.report.jsons import encoded_lines
 from commcheck.report.record import Failure, Plan, Record, RunInfo, State
 
 SCHEMA: Final = "commcheck.events/1"
@@ -155,7 +155,7 @@ def events_of(record: Record) -> Iterator[Event]:
 
 def encode(event: Mapping[str, Any]) -> bytes:
     """One line of a stream."""
-    return encoded_line(event)
+    return encoded_lines((event,))
 
 
 def plain(value: object) -> Any:

@@ -29,7 +29,7 @@ from commcheck.report import html, junit, markdown, prom
 from commcheck.report.document import written
 from commcheck.report.events import encode
 from commcheck.report.find import EVENTS, LATEST, RESULTS, find
-from commcheck.report.frame_lines import frame_line, read_frame
+from commcheck.report.frame_lines import frame_lines, read_frame
 from commcheck.report.jsons import decoded
 from commcheck.report.record import Record
 from commcheck.report.replay import record_from_events
@@ -136,13 +136,13 @@ class RunFolder:
         except RunFolderError as error:
             raise RunFolderError(f"{self.path / EVENTS}: {error}") from error
 
-    def frame(self, host: str, frame: Frame) -> None:
-        """Append what one command answered, with secrets masked."""
-        self.line(host, frame_line(frame))
+    def keep(self, host: str, *frames: Frame) -> None:
+        """Append what commands answered, with secrets masked."""
+        self.lines(host, frame_lines(frames))
 
-    def line(self, host: str, line: bytes) -> None:
-        """Append a line that ``frame_line`` made."""
-        self._append(host, line)
+    def lines(self, host: str, lines: bytes) -> None:
+        """Append lines that ``frame_lines`` made."""
+        self._append(host, lines)
 
     def frames(self, host: str, *, of: tuple[str, ...] = ()) -> Iterator[Frame]:
         """A host's frames as they arrived; a last one that a kill cut off is left out.

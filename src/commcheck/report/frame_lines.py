@@ -1,30 +1,33 @@
-"""What one command answered, as a line of its host's file, and read back from it."""
+"""What commands answered, as lines of their host's file, and read back from it."""
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commcheck.collect.base import Frame, State
 from commcheck.report.cleaning import mask_bytes
-from commcheck.report.events import encode
+from commcheck.report.jsons import encoded_lines
 
 
-def frame_line(frame: Frame) -> bytes:
-    """What one command answered as a line of its host's file, with secrets masked."""
-    return encode(
-        {
-            "key": frame.key,
-            **_bytes_field("stdout", frame.stdout),
-            **_bytes_field("stderr", frame.stderr),
-            "rc": frame.rc,
-            "started_s": frame.started_s,
-            "ended_s": frame.ended_s,
-            "truncated": frame.truncated,
-            "state": frame.state,
-        }
+def frame_lines(frames: Sequence[Frame]) -> bytes:
+    """What commands answered as lines of their host's file, with secrets masked."""
+    return encoded_lines(
+        [
+            {
+                "key": frame.key,
+                **_bytes_field("stdout", frame.stdout),
+                **_bytes_field("stderr", frame.stderr),
+                "rc": frame.rc,
+                "started_s": frame.started_s,
+                "ended_s": frame.ended_s,
+                "truncated": frame.truncated,
+                "state": frame.state,
+            }
+            for frame in frames
+        ]
     )
 
 

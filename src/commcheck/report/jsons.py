@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,12 +21,12 @@ def encoded(value: object) -> bytes:
         return text.encode("utf-8", "backslashreplace")
 
 
-def encoded_line(value: object) -> bytes:
-    """The same, with the newline that ends a line of a stream."""
+def encoded_lines(values: Sequence[object]) -> bytes:
+    """The same for lines of a stream, each with its newline."""
     try:
-        return _ENCODER.encode_lines((value,))  # to append it would copy all of a long answer
+        return _ENCODER.encode_lines(values)  # to append newlines would copy all of a long answer
     except UnicodeEncodeError:
-        return encoded(value) + b"\n"
+        return b"".join(encoded(value) + b"\n" for value in values)
 
 
 def decoded(text: str | bytes) -> Any:
