@@ -137,7 +137,6 @@ def climb(
     if before is not None:
         choice = choice.filled(before.record.info.choice)
     prepared = prepare(choice, cwd=Path.cwd())
-    spare()
     stored = before.stored(prepared, choice) if before is not None else None
     for plan in prepared.climb.hosts:
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted
@@ -185,7 +184,7 @@ def climb(
         from commcheck.collect.ssh import warm
 
         warm()
-    with visitors(attempt.info.run_id, climber.note, choice.allow) as visitor_for:
+    with spare(), visitors(attempt.info.run_id, climber.note, choice.allow) as visitor_for:
         record = climber.climb(
             visitor_for,
             stop,

@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 from urllib.parse import quote
 
 from commcheck.collect.base import Frame
-from commcheck.collector import put_off, spare
+from commcheck.collector import put_off
 from commcheck.discover import bundled_folder
 from commcheck.errors import NotKept, RunFolderError, UsageError
 from commcheck.files import lines_of, opened, read_whole
@@ -128,9 +128,7 @@ class RunFolder:
             path = self.path / EVENTS
             told = TextIOWrapper(opened(path), encoding="utf-8", errors="replace", newline="\n")
             with told, put_off():
-                record = record_from_events(lines_of(told, _LINE_MOST))
-                spare()
-                return record
+                return record_from_events(lines_of(told, _LINE_MOST))
         except OSError as error:
             raise RunFolderError(f"{self.path / EVENTS}: {error.strerror}") from error
         except RunFolderError as error:
