@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from commcheck.collect.lifetime import Visit
 from commcheck.collect.target import Target
-from commcheck.collect.wires import GATHER_S
+from commcheck.collect.wires import GATHER_S, REST_S
 from commcheck.errors import HostError, Unreachable
 from commcheck.lazy import dataclass
 
@@ -150,10 +150,12 @@ class Forwarded:
         self._lock = threading.Lock()
         self._shut = False
         self._gathers = False
+        self._may_rest = False
 
     def gather(self) -> None:
         """See ``Buffered.gather``."""
-        self._gathers = True
+        self._channel.settimeout(REST_S)
+        self._may_rest = True
 
     def send(self, data: bytes) -> int:
         """As ``socket.send``."""
@@ -165,8 +167,11 @@ class Forwarded:
     def recv(self, size: int) -> bytes:
         """As ``socket.recv``."""
         if self._gathers and not self._channel.recv_ready():
+            self._gathers = False
             self._channel.status_event.wait(GATHER_S)  # set when it is closed
-        return self._channel.recv(size)
+        data = self._channel.recv(size)
+        self._gathers = self._may_rest
+        return data
 
     def settimeout(self, seconds: float | None) -> None:
         """As ``socket.settimeout``."""

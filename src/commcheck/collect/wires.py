@@ -32,14 +32,18 @@ class Buffered:
         self._sock = sock
         self._data = b""
         self._at = 0
-        self._gathers = False
+        self._gathers = False  # or else what arrives is read at once
+        self._may_rest = False
 
     def gather(self) -> None:
-        """From now on what arrives may wait for more, ``GATHER_S`` at most."""
+        """From now on what follows something may wait for more, ``GATHER_S`` at most."""
         with contextlib.suppress(OSError):  # a socket that cannot: each packet by itself, then
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _READ_BYTES)
-            self._sock.settimeout(GATHER_S)
-            self._gathers = True
+            self._wait_for(_READ_BYTES, GATHER_S)
+            self._gathers = self._may_rest = True
+
+    def _wait_for(self, size: int, seconds: float) -> None:
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+        self._sock.settimeout(seconds)
 
     def recv(self, size: int) -> bytes:
         """As ``socket.recv``."""
@@ -54,17 +58,27 @@ class Buffered:
 
     def _arrived(self) -> bytes:
         try:
-            return self._sock.recv(_READ_BYTES)
+            data = self._sock.recv(_READ_BYTES)
         except TimeoutError:
             if not self._gathers:
                 raise
+            data = self._gathered()
+        if self._may_rest and not self._gathers:
+            self._wait_for(_READ_BYTES, GATHER_S)
+            self._gathers = True
+        return data
+
+    def _gathered(self) -> bytes:
+        """What came meanwhile; where that is nothing, the next bytes are waited for singly."""
         self._sock.settimeout(0.0)
         try:
-            return self._sock.recv(_READ_BYTES)
+            data = self._sock.recv(_READ_BYTES)
         except BlockingIOError:
+            self._gathers = False
+            self._wait_for(1, REST_S)
             raise TimeoutError from None
-        finally:
-            self._sock.settimeout(GATHER_S)
+        self._sock.settimeout(GATHER_S)
+        return data
 
     def send(self, data: bytes) -> int:
         """As ``socket.send``."""
@@ -92,6 +106,9 @@ GATHER_S: Final = 0.25
 sshd makes a packet of each write of the shell; to be woken for each, with cold caches, costs the
 client more than to read it: a third of all that a host costs.
 """
+
+REST_S: Final = 5.0
+"""How long the library may wait for a host that is silent, before it looks to its keepalive."""
 
 _READ_BYTES: Final = 32768
 """A packet of OpenSSH's is 32 KiB at most, and mostly far less."""
