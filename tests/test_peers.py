@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,6 +83,20 @@ def test_the_odd_one_is_named_with_what_most_have() -> None:
     assert odd.measured["majority"] == 4200
     assert {each.status for each in found.values()} == {Status.PASS}
     assert found["gpu-01"].reason == "like its peers: MTU 4200"
+
+
+def test_remedies_are_filled_from_what_the_odd_one_told() -> None:
+    tool = Cause("tool", WORDS, WORDS, (Remedy("tool -d {pci} -o {other}", WORDS, WORDS),))
+    check = replace(CHECK, causes=(tool,), peers=(replace(MTU, cause=tool),))
+    told_of = [
+        told(f"gpu-{n:02d}", {"mtu": mtu, "pci": f"0000:{n}7:00.0"})
+        for n, mtu in enumerate((1500, 4200, 4200), 1)
+    ]
+    odd = by_host(compare([check], told_of))["gpu-01"]
+    assert [each.command for each in odd.remedies] == ["tool -d 0000:17:00.0 -o <OTHER>"]
+    told_of[1] = told("gpu-02", {"mtu": 9000})
+    split = by_host(compare([check], told_of))["@gpu"]
+    assert [each.command for each in split.remedies] == ["tool -d <PCI> -o <OTHER>"]
 
 
 def test_fewer_than_three_are_no_peers() -> None:

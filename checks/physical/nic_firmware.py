@@ -43,7 +43,8 @@ FLASH = Remedy(
     ),
 )
 DRIVER = Remedy(
-    command="modinfo -F version mlx5_core",
+    command="modinfo -F version $(basename $(readlink -f "
+    "/sys/class/infiniband/{hca}/device/driver/module))",
     effect=Words(
         "Shows the module on disk: where it is newer than the loaded one, a restart of the driver "
         "or a reboot is still due.",
@@ -85,6 +86,8 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
     values: dict[str, object] = {
         "board": device.board_id or f"{device.vendor_id:#06x}:{device.part_id}",
         "firmware": device.firmware,
+        "hca": rail.hca,
+        **({"pci": rail.pci} if rail.pci else {}),
     }
     if isinstance(seen.module, Unread):
         return to_compare(values, {"driver version": seen.module.reason})

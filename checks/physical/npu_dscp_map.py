@@ -70,7 +70,8 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
         odd = min(npus.values(), key=len)
         reason = f"DSCP {dscp} goes to {parts}; want one class"
         return warned(MIXED, reason, measured={"dscp": dscp}, npu=odd[0], dscp=dscp)
-    return to_compare({"class": next(iter(npus))})
+    ((tc, alike),) = npus.items()
+    return to_compare({"class": tc, "npu": alike[0], "dscp": dscp})
 
 
 CHECK = Check(

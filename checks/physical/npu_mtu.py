@@ -67,7 +67,7 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     if declared is not None and mtu != declared:
         reason = f"MTU is {mtu} on all NPUs, want {declared}: {want.mtu.origin}"
         return failed(MIXED, reason, measured={"mtu_bytes": mtu}, npu=odd)
-    return to_compare({"mtu_bytes": mtu})
+    return to_compare({"mtu_bytes": mtu, "npu": odd})
 
 
 CHECK = Check(

@@ -70,7 +70,7 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     if want.tls.value not in (None, tls):
         reason = f"TLS is {_word(tls)} on all NPUs, want {want.tls.value}: {want.tls.origin}"
         return failed(MIXED, reason, measured={"tls": tls}, npu=odd)
-    return to_compare({"tls": _word(tls)})
+    return to_compare({"tls": _word(tls), "npu": odd})
 
 
 def _word(tls: int) -> str:

@@ -90,6 +90,7 @@ __all__ = [
     "passed",
     "readings_of",
     "reads",
+    "remedies_for",
     "to_compare",
     "tries",
     "tries_rails",
@@ -213,7 +214,7 @@ def to_compare(values: Mapping[str, object], unread: Mapping[str, str] | None = 
     """What a subject has; whether that is right only its peers can tell.
 
     A trait that does not apply is left out of ``values``; one that could not be read stands in
-    ``unread`` with the reason.
+    ``unread`` with the reason. ``values`` also hold what the remedies of the traits' causes name.
     """
     return Verdict(
         status=Status.SKIP,
@@ -354,7 +355,7 @@ def failed(
         status=Status.FAIL,
         reason=reason,
         cause=cause,
-        remedies=_remedies(cause, places),
+        remedies=remedies_for(cause, places),
         measured=measured or {},
         rule=rule,
     )
@@ -388,7 +389,9 @@ def not_applicable(reason: str) -> Verdict:
     return Verdict(status=Status.SKIP, kind=Kind.NOT_APPLICABLE, reason=reason)
 
 
-def _remedies(cause: Cause, places: Mapping[str, object]) -> tuple[Remedy, ...]:
+def remedies_for(cause: Cause, places: Mapping[str, object]) -> tuple[Remedy, ...]:
+    """The cause's remedies, their commands filled. Raises ``KeyError`` for a place not given."""
+
     def fill(match: re.Match[str]) -> str:
         value = str(places[match[1]])
         if not _FILLER.fullmatch(value):

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from commcheck.check import UNREAD, AnyCheck, Trait
+from commcheck.check import UNREAD, AnyCheck, Trait, remedies_for
 from commcheck.lazy import dataclass
 from commcheck.model import Finding, Host, Kind, Result, Status, Verdict
 from commcheck.report.ranges import natural
@@ -180,7 +180,7 @@ def _drift(trait: Trait, member: _Member, key: str, most: str, number: int, tota
         status=Status.FAIL if trait.fails else Status.WARN,
         reason=f"{on}{trait.title.en} {_shown(key)}, {number} of {total} peers have {_shown(most)}",
         cause=trait.cause,
-        remedies=trait.cause.remedies,
+        remedies=remedies_for(trait.cause, defaultdict(str, member.finding.verdict.measured)),
         rule=trait.name,
         measured={
             **member.finding.verdict.measured,
@@ -200,7 +200,7 @@ def _split(pool: _Pool, counts: Sequence[tuple[str, int]]) -> Verdict:
         reason=f"{f'{on}: ' if on else ''}{pool.trait.title.en} has no majority among "
         f"{len(pool.members)} peers: {parts}{more}; {VARIABLE} says who should be alike",
         cause=pool.trait.cause,
-        remedies=pool.trait.cause.remedies,
+        remedies=remedies_for(pool.trait.cause, defaultdict(str)),
         rule=pool.trait.name,
         measured={_shown(key): number for key, number in counts[:20]},
         hosts=tuple(sorted((member.finding.host for member in pool.members), key=natural)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -142,6 +143,7 @@ def test_every_fault_and_every_persona(ascend: bool, tmp_path: Path) -> None:
     verdicts = json.loads((run / "results.json").read_text())["verdicts"]
     hosts = {host.name: fault for host, fault in zip(broken, faults, strict=True)}
     assert findings(verdicts) == expected(hosts)
+    assert not [each for each in verdicts if re.search(r"\{\w+\}", each["remedy"] or "")]
     agree(verdicts, tmp_path / "junit", run / "report.html")
     # What stands above the hardware is judged where a job runs.
     hardware = {

@@ -25,6 +25,8 @@ def test_vendor_driver(judged: Judge) -> None:
     assert verdict.measured == {
         "board": "MT_0000000838",
         "firmware": "28.39.2048",
+        "hca": "mlx5_0",
+        "pci": "0000:81:00.0",
         "driver_version": "24.10-1.1.4",
         "peers": "gpu-roce",
         "platform": "gpu-roce",
