@@ -53,6 +53,12 @@ def measure(argv: Sequence[str], *, environ: Mapping[str, str] | None = None, cw
     return Cost(**json.loads(done.stdout))
 
 
+def cpu_s_of(pid: int) -> float:
+    """The user and system time that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _measure_here(argv: Sequence[str]) -> Cost:
     libc = ctypes.CDLL(None)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import peers
-from benchmarks.measure import Cost, measure
+from benchmarks.measure import Cost, cpu_s_of, measure
 from benchmarks.record import large
 from benchmarks.table import Row
 from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
@@ -115,8 +115,10 @@ def _cheap(what: str, hosts: int, book: tuple[str, ...]) -> Iterator[Row]:
             if first is None and book:
                 yield _bare_login(fleet, hosts)
             arguments = (*fleet.arguments, *book, "--workers", str(workers))
+            before = cpu_s_of(fleet.server.pid)
             cost = _run(Path(place), *arguments, hosts=hosts)
-        extra = f"{hosts / cost.wall_s:.0f} hosts/s"
+            servers_s = cpu_s_of(fleet.server.pid) - before
+        extra = f"{hosts / cost.wall_s:.0f} hosts/s, the servers took {servers_s:.1f} s of CPU"
         if first is not None:
             extra += f", {first.cost.wall_s / cost.wall_s:.2f} x"
         hold = ""
