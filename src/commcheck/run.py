@@ -411,4 +411,4 @@ def _post_lines(post: Post, host: str, *frames: Frame) -> None:
 
 
 def _kept_already(*_frames: Frame) -> None:
-    """The frame comes from where it would go."""
+    """The frames come from where they would go."""

@@ -32,7 +32,7 @@ _SLACK_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a worker tells: a session begins, a line for its frames, a note, its end."""
+    """What a worker tells: a session begins, lines for its frames, a note, its end."""
 
     kind: Literal["started", "lines", "note", "judged"]
     host: str

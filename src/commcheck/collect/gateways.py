@@ -150,12 +150,12 @@ class Forwarded:
         self._lock = threading.Lock()
         self._shut = False
         self._gathers = False
-        self._may_rest = False
+        self._shall_gather = False
 
     def gather(self) -> None:
         """See ``Buffered.gather``."""
         self._channel.settimeout(REST_S)
-        self._may_rest = True
+        self._shall_gather = True
 
     def send(self, data: bytes) -> int:
         """As ``socket.send``."""
@@ -170,7 +170,7 @@ class Forwarded:
             self._gathers = False
             self._channel.status_event.wait(GATHER_S)  # set when it is closed
         data = self._channel.recv(size)
-        self._gathers = self._may_rest
+        self._gathers = self._shall_gather
         return data
 
     def settimeout(self, seconds: float | None) -> None:

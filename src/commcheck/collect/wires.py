@@ -32,14 +32,14 @@ class Buffered:
         self._sock = sock
         self._data = b""
         self._at = 0
-        self._gathers = False  # or else what arrives is read at once
-        self._may_rest = False
+        self._gathers = False  # right now: not before it shall, nor after a silence
+        self._shall_gather = False
 
     def gather(self) -> None:
         """From now on what follows something may wait for more, ``GATHER_S`` at most."""
         with contextlib.suppress(OSError):  # a socket that cannot: each packet by itself, then
             self._wait_for(_READ_BYTES, GATHER_S)
-            self._gathers = self._may_rest = True
+            self._gathers = self._shall_gather = True
 
     def _wait_for(self, size: int, seconds: float) -> None:
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
@@ -63,7 +63,7 @@ class Buffered:
             if not self._gathers:
                 raise
             data = self._gathered()
-        if self._may_rest and not self._gathers:
+        if self._shall_gather and not self._gathers:
             self._wait_for(_READ_BYTES, GATHER_S)
             self._gathers = True
         return data
