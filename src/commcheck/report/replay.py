@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar, cast, get_args
+from typing import Any, Final, cast, get_args
+
+import msgspec
 
 from commcheck.errors import RunFolderError
 from commcheck.model import (
@@ -27,7 +29,40 @@ from commcheck.report.events import SCHEMA, Event
 from commcheck.report.jsons import decoded
 from commcheck.report.record import Failure, Plan, PlannedCheck, Record, RunInfo, State
 
-T = TypeVar("T")
+
+class _Finding(msgspec.Struct):
+    """A finding as a stream tells it, all its parts made while the line is parsed."""
+
+    subject: str
+    status: Status
+    kind: Kind
+    reason: str
+    cause: Cause | None
+    error: str
+    remedies: tuple[Remedy, ...]
+    measured: dict[str, Any]
+    rule: str
+    hosts: tuple[str, ...]
+    bounds: tuple[Bound, ...]
+    evidence: tuple[Evidence, ...]
+    unproven_below: tuple[str, ...]
+    figures: tuple[Figure, ...] = ()
+    follows: str = ""
+
+
+class _Judged(msgspec.Struct):
+    """The event of a result."""
+
+    check: str
+    host: str
+    seconds: float
+    findings: tuple[_Finding, ...]
+    retried: int = 0
+
+
+_JUDGED: Final = msgspec.json.Decoder(_Judged)
+_IS_JUDGED: Final = '{"event":"result",'
+"""How ``events`` begins it. Nearly all of a stream are such."""
 
 
 def record_from_events(lines: Iterable[str]) -> Record:
@@ -40,6 +75,8 @@ def record_from_events(lines: Iterable[str]) -> Record:
         first = next(events, None)
         if first is None:
             raise RunFolderError("no event was written: the run was killed before it began")
+        if isinstance(first, _Judged):
+            raise RunFolderError("its first event is a result")
         if first.get("schema") != SCHEMA or first["event"] != "run":
             found = first.get("schema", "none")
             raise RunFolderError(f"schema {found!r} where this commcheck reads {SCHEMA}")
@@ -55,11 +92,17 @@ def record_from_events(lines: Iterable[str]) -> Record:
         raise RunFolderError(f"no event stream: {type(error).__name__}: {error}") from error
 
 
-def _parsed(lines: Iterable[str]) -> Iterator[Event]:
+def _parsed(lines: Iterable[str]) -> Iterator[Event | _Judged]:
     broken = ""
     for number, line in enumerate(lines, start=1):
         if broken:
             raise RunFolderError(broken)
+        if line.startswith(_IS_JUDGED):
+            try:
+                yield _JUDGED.decode(line)
+                continue
+            except ValueError:
+                pass  # read the other way, which tells a cut line from an odd one
         if not line.strip():
             continue
         try:
@@ -72,7 +115,7 @@ def _parsed(lines: Iterable[str]) -> Iterator[Event]:
         yield event
 
 
-def _record(info: RunInfo, events: Iterator[Event]) -> Record:
+def _record(info: RunInfo, events: Iterator[Event | _Judged]) -> Record:
     plan = Plan()
     results: list[Result] = []
     notes: list[str] = []
@@ -84,6 +127,9 @@ def _record(info: RunInfo, events: Iterator[Event]) -> Record:
     screen: tuple[str, ...] = ()
     facts: Mapping[str, object] = {}
     for event in events:
+        if isinstance(event, _Judged):
+            results.append(_result(event))
+            continue
         match event["event"]:
             case "plan":
                 plan = _plan(event)
@@ -92,7 +138,7 @@ def _record(info: RunInfo, events: Iterator[Event]) -> Record:
                 if "error" in event:
                     failures[event["host"]] = _failure(event)
             case "result":
-                results.append(_result(event))
+                results.append(_result(msgspec.convert(event, _Judged)))
             case "note":
                 notes.append(event["text"])
             case "changes":
@@ -174,68 +220,38 @@ def _plan(event: Event) -> Plan:
     )
 
 
-def _result(event: Event) -> Result:
-    Layer.of(event["check"])  # raises where the id names no layer
-    if not event["findings"]:
-        raise ValueError(f"{event['check']} on {event['host']} has no finding")
+def _result(event: _Judged) -> Result:
+    Layer.of(event.check)  # raises where the id names no layer
+    if not event.findings:
+        raise ValueError(f"{event.check} on {event.host} has no finding")
     return Result(
-        check=event["check"],
-        host=event["host"],
-        seconds=event["seconds"],
-        retried=event.get("retried", 0),
-        findings=tuple(
-            _read_finding(event["check"], event["host"], finding) for finding in event["findings"]
-        ),
+        check=event.check,
+        host=event.host,
+        seconds=event.seconds,
+        retried=event.retried,
+        findings=tuple(_finding(event.check, event.host, each) for each in event.findings),
     )
 
 
-def _read_finding(check: str, host: str, event: Event) -> Finding:
+def _finding(check: str, host: str, told: _Finding) -> Finding:
     return Finding(
         check=check,
         host=host,
-        subject=event["subject"],
+        subject=told.subject,
         verdict=Verdict(
-            status=Status(event["status"]),
-            kind=Kind(event["kind"]),
-            reason=event["reason"],
-            cause=_read_cause(event["cause"]) if event["cause"] else None,
-            error=event["error"],
-            remedies=_each(_read_remedy, event["remedies"]),
-            measured=event["measured"],
-            rule=event["rule"],
-            hosts=tuple(event["hosts"]),
-            figures=_each(_read_figure, event.get("figures")),
-            follows=event.get("follows", ""),
+            status=told.status,
+            kind=told.kind,
+            reason=told.reason,
+            cause=told.cause,
+            error=told.error,
+            remedies=told.remedies,
+            measured=told.measured,
+            rule=told.rule,
+            hosts=told.hosts,
+            figures=told.figures,
+            follows=told.follows,
         ),
-        bounds=_each(lambda bound: Bound(**bound), event["bounds"]),
-        evidence=_each(lambda each: Evidence(**each), event["evidence"]),
-        unproven_below=tuple(event["unproven_below"]),
-    )
-
-
-def _each(read: Callable[[Event], T], events: Sequence[Event] | None) -> tuple[T, ...]:
-    """What most findings have none of: then nothing is set up to go through it."""
-    return tuple(map(read, events)) if events else ()
-
-
-def _read_figure(event: Event) -> Figure:
-    return Figure(event["form"], Words(**event["title"]), event["data"])
-
-
-def _read_cause(event: Event) -> Cause:
-    return Cause(
-        slug=event["slug"],
-        title=Words(**event["title"]),
-        meaning=Words(**event["meaning"]),
-        remedies=tuple(_read_remedy(remedy) for remedy in event["remedies"]),
-        everywhere=Words(**event["everywhere"]) if "everywhere" in event else None,
-    )
-
-
-def _read_remedy(event: Event) -> Remedy:
-    return Remedy(
-        command=event["command"],
-        effect=Words(**event["effect"]),
-        precondition=Words(**event["precondition"]),
-        who=event["who"],
+        bounds=told.bounds,
+        evidence=told.evidence,
+        unproven_below=told.unproven_below,
     )
