@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from commcheck.model import Kind, Result, Status, row
+from commcheck.model import TABLE, Kind, Result, Status
 
 
 def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:
@@ -16,14 +17,22 @@ def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:
     codes: set[int] = set()
     undecided: set[str] = set()
     decided: set[str] = set()
-    for result in results:
-        rows = [row(finding.verdict) for finding in result.findings]
+    # Many results say the same: each way of saying it is looked at once.
+    told = {
+        (
+            result.check,
+            frozenset((each.verdict.status, each.verdict.kind) for each in result.findings),
+        )
+        for result in results
+    }
+    for check, pairs in told:
+        rows = [TABLE[pair] for pair in pairs]
         codes.update(each.exit_code for each in rows)
         if any(each.exit_if_everywhere == 3 for each in rows):
-            undecided.add(result.check)
+            undecided.add(check)
         elif any(each.junit in ("pass", "warn", "failure") for each in rows):
-            decided.add(result.check)
-        if strict and result.status is Status.WARN:
+            decided.add(check)
+        if strict and min(rows, key=lambda each: each.rank).junit == "warn":
             codes.add(1)
     if undecided - decided:
         codes.add(3)
@@ -36,28 +45,31 @@ def layer_word(results: Iterable[Result], *, strict: bool = False) -> str:
     "pass" stands only where every verdict of every host was judged and right. ``strict``:
     warnings count as failures.
     """
-    verdicts = [finding.verdict for result in results for finding in result.findings]
-    rows = [row(verdict) for verdict in verdicts]
-    if not rows:
+    told = Counter(
+        (finding.verdict.status, finding.verdict.kind)
+        for result in results
+        for finding in result.findings
+    )
+    if not told:
         return "not climbed"
     wrong = {"failure", "warn"} if strict else {"failure"}
-    if any(each.junit in wrong for each in rows):
+    if any(TABLE[pair].junit in wrong for pair in told):
         return "breaks here"
-    kinds = [verdict.kind for verdict in verdicts]
+    statuses, kinds = {status for status, _ in told}, {kind for _, kind in told}
     if any(
         kind in (Kind.HOST, Kind.CHECK, Kind.UNDECIDABLE, Kind.BUSY, Kind.BLOCKED) for kind in kinds
     ):
         return "partly judged"
-    right = any(verdict.status in (Status.PASS, Status.WARN) for verdict in verdicts)
+    right = Status.PASS in statuses or Status.WARN in statuses
     if not right and Kind.WAIVED not in kinds:  # nothing was proven: no kind of pass
         if Kind.NOT_PERMITTED in kinds:
             return "not measured"
         return "not climbed" if Kind.GATED in kinds else "not applicable"
     if Kind.GATED in kinds:
         return "pass so far"
-    waived = sum(kind is Kind.WAIVED for kind in kinds)
+    waived = sum(count for (_, kind), count in told.items() if kind is Kind.WAIVED)
     words = ["pass"]
-    if any(verdict.status is Status.WARN for verdict in verdicts):
+    if Status.WARN in statuses:
         words.append("with warnings")
     if waived:
         words.append(f"{waived} waived")

@@ -12,7 +12,7 @@ from typing import Final, cast
 from commcheck.conclusions import layer_word
 from commcheck.headline import Whole, elsewhere, headline, many, passes, proven, unfinished
 from commcheck.lazy import dataclass
-from commcheck.model import Finding, Kind, Layer, Remedy, Result, Status, Words
+from commcheck.model import TABLE, Finding, Kind, Layer, Remedy, Result, Status, Words
 from commcheck.report.record import Record
 from commcheck.sharing import Share, shared
 
@@ -175,7 +175,12 @@ def _diagnose(record: Record) -> Diagnosis:
 def presentation(finding: Finding) -> str:
     """The word a report shows for a finding: its kind for a skip, else its status."""
     verdict = finding.verdict
-    return verdict.kind.value if verdict.status is Status.SKIP else verdict.status.value
+    return _PRESENTED[verdict.status, verdict.kind]
+
+
+_PRESENTED: Final = {
+    (status, kind): kind.value if status is Status.SKIP else status.value for status, kind in TABLE
+}
 
 
 # --- groups -------------------------------------------------------------------------------------
@@ -353,20 +358,19 @@ def _rung(layer: Layer, results: tuple[Result, ...], lowest: Layer | None, *, st
     word = layer_word(results, strict=strict)
     if word == BREAKS_HERE and lowest is not None and layer is not lowest:
         word = FAILS_TOO
-    by_host: defaultdict[str, list[Finding]] = defaultdict(list)
+    by_host: defaultdict[str, set[str]] = defaultdict(set)
     for result in results:
         if not result.host.startswith("@"):
-            by_host[result.host].extend(result.findings)
+            by_host[result.host].update(map(presentation, result.findings))
     return Rung(
         layer=layer,
         word=word,
         cases=Counter(presentation(result.worst) for result in results),
-        hosts=Counter(_host_word(findings) for findings in by_host.values()),
+        hosts=Counter(map(_host_word, by_host.values())),
     )
 
 
-def _host_word(findings: list[Finding]) -> str:
-    words = {presentation(finding) for finding in findings}
+def _host_word(words: set[str]) -> str:
     if "fail" in words:
         return "fail"
     if words & {"error", *_UNKNOWN}:

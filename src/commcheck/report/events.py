@@ -165,6 +165,8 @@ def plain(value: object) -> Any:
         return clean(value)  # type: ignore[arg-type]  # mypy does not narrow by this
     if kind is int or kind is bool or value is None:
         return value
+    if kind is dict:
+        return {clean(str(key)): plain(each) for key, each in value.items()}  # type: ignore[attr-defined]
     match value:
         case int():
             return value

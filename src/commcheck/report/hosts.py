@@ -5,7 +5,7 @@ Hosts that say the same and have no evidence of their own (unreachable ones) sha
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final
@@ -17,7 +17,7 @@ from commcheck.report.cards import cause_id, slug
 from commcheck.report.evidence import Shelf, Shown
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
-from commcheck.report.switches import port_of
+from commcheck.report.switches import Ports
 from commcheck.report.words import LOUD, MARKS, Mark, alike, measured, slug_of
 
 MAX_LINES: Final = 20
@@ -75,7 +75,6 @@ class Drafts:
 
     lines: dict[tuple[str, ...], list[Finding]] = field(default_factory=dict)
     quiet: Counter[str] = field(default_factory=Counter)
-    ports: dict[str, str] = field(default_factory=dict)  # of switches, by rail
     worst: int = len(LOUD)
 
 
@@ -85,9 +84,9 @@ Loud = list[tuple[list[str], Drafts]]
 
 def loud_hosts(record: Record) -> Loud:
     """Failing hosts first. A host that has no evidence of its own joins the first of its kind."""
-    hosts: dict[str, Drafts] = {}
+    hosts: defaultdict[str, Drafts] = defaultdict(Drafts)
     for result in record.sorted:
-        _add(hosts.setdefault(result.host, Drafts()), result)
+        _add(hosts[result.host], result)
     loud = [(host, drafts) for host, drafts in hosts.items() if drafts.lines]
     entries: dict[object, tuple[list[str], Drafts]] = {}
     for host, drafts in sorted(loud, key=lambda item: item[1].worst):
@@ -97,7 +96,7 @@ def loud_hosts(record: Record) -> Loud:
     return list(entries.values())
 
 
-def host_pages(loud: Loud, shelf: Shelf, *, max_hosts: int, max_lines: int) -> Hosts:
+def host_pages(loud: Loud, shelf: Shelf, ports: Ports, *, max_hosts: int, max_lines: int) -> Hosts:
     """Hosts that did not pass, failing ones first, as many as the page can bear."""
     pages: list[HostPage] = []
     room = max_lines
@@ -105,15 +104,12 @@ def host_pages(loud: Loud, shelf: Shelf, *, max_hosts: int, max_lines: int) -> H
         room -= min(len(drafts.lines), MAX_LINES)
         if len(pages) == max_hosts or (room < 0 and pages):
             break
-        pages.append(_page(names, drafts, shelf))
+        pages.append(_page(names, drafts, shelf, ports))
     others = [name for names, _ in loud[len(pages) :] for name in names]
     return Hosts(tuple(pages), tuple(others))
 
 
 def _add(drafts: Drafts, result: Result) -> None:
-    for finding in result.findings:
-        if port := port_of(finding):
-            drafts.ports[finding.subject] = port
     word = presentation(result.worst)
     if word not in LOUD:
         drafts.quiet[word] += 1
@@ -133,7 +129,7 @@ def _without(finding: Finding) -> str:
     return alike(reason.replace(finding.subject, "") if finding.subject else reason)
 
 
-def _page(names: Sequence[str], drafts: Drafts, shelf: Shelf) -> HostPage:
+def _page(names: Sequence[str], drafts: Drafts, shelf: Shelf, ports: Ports) -> HostPage:
     groups = list(drafts.lines.values())
     worst = next(each[0] for each in groups if presentation(each[0]) == LOUD[drafts.worst])
     return HostPage(
@@ -146,9 +142,9 @@ def _page(names: Sequence[str], drafts: Drafts, shelf: Shelf) -> HostPage:
         more_lines=max(0, len(groups) - MAX_LINES),
         quiet=tuple((MARKS[word], drafts.quiet[word]) for word in MARKS if drafts.quiet.get(word)),
         switches=", ".join(
-            f"{rail}: {drafts.ports[rail]}"
+            f"{rail}: {ports[names[0], rail]}"
             for rail in dict.fromkeys(each.subject for found in groups for each in found)
-            if rail in drafts.ports
+            if (names[0], rail) in ports
         ),
     )
 

@@ -35,6 +35,7 @@ from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import RUNBOOK, anchor
 from commcheck.report.record import Record
 from commcheck.report.runbook_pages import Section, sections
+from commcheck.report.switches import Ports, switch_ports
 from commcheck.report.text import duration
 from commcheck.report.words import (
     EXIT_CODES,
@@ -136,6 +137,7 @@ def render(
         record.exit_code,
         whole,
         loud_hosts(record),
+        switch_ports(record),
         fleet_map(whole, record.plan.hosts or [h for _, hosts in whole.patterns for h in hosts]),
         sections(runbook, (anchor(group.check) for group in diagnosis.groups)),
     )
@@ -158,6 +160,7 @@ class _Sources:
     exit_code: int
     verdicts: Verdicts
     loud: Loud
+    ports: Ports
     map: FleetMap | None
     runbook: tuple[Section, ...]
 
@@ -181,7 +184,9 @@ def _page(sources: _Sources, caps: Caps) -> Page:
         map=sources.map,
         columns=sources.verdicts.checks,
         first_failing=first_failing(record, diagnosis),
-        hosts=host_pages(sources.loud, shelf, max_hosts=caps.hosts, max_lines=caps.lines),
+        hosts=host_pages(
+            sources.loud, shelf, sources.ports, max_hosts=caps.hosts, max_lines=caps.lines
+        ),
         pictures=shown,
         more_pictures=more_pictures,
         runbook=sources.runbook,

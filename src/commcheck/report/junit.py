@@ -20,7 +20,7 @@ from commcheck.model import Evidence, Finding, Kind, Layer, Result, Status, row
 from commcheck.report.cleaning import CAP, clean, cut, one_line
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, Record
-from commcheck.report.switches import switch_ports
+from commcheck.report.switches import Ports, switch_ports
 
 MAX_CASES: Final = 20_000
 """Cases a file: GitLab refuses files of more than 250,000 objects or 30 MB."""
@@ -32,9 +32,6 @@ By = Literal["host", "check", "layer"]
 
 Choose once for a job: it is part of every case's identity, by which Jenkins keeps its history.
 """
-
-Ports = Mapping[tuple[str, str], str]
-"""The switch port of each rail, by host and rail."""
 
 REPORT: Final = "report.html"
 """The page that a failure's text leads to, beside the folder of these files."""

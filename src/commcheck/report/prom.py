@@ -84,14 +84,18 @@ def _by_check(record: Record) -> Mapping[tuple[str, str], int]:
     return {key: count for key, count in sorted(counts.items()) if key[0] in loud}
 
 
+_BUSBW: Final = "busbw_gbytes"
+
+
 def _busbw(record: Record, of: Labels) -> Iterator[Sample]:
     """What was measured on the wire, one number a host and check: the smallest of its subjects."""
     for result in record.sorted:
+        measured = [each.verdict for each in result.findings if _BUSBW in each.verdict.measured]
         found = [
             value
-            for finding in result.findings
-            if finding.verdict.status in (Status.PASS, Status.WARN, Status.FAIL)
-            for value in (finding.verdict.measured.get("busbw_gbytes"),)
+            for verdict in measured
+            if verdict.status in (Status.PASS, Status.WARN, Status.FAIL)
+            for value in (verdict.measured[_BUSBW],)
             if isinstance(value, int | float) and not isinstance(value, bool)
         ]
         if found:

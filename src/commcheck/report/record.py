@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from datetime import datetime
 from functools import cached_property
@@ -139,18 +139,21 @@ class Record:
         host_order = {host: index for index, host in enumerate(self.plan.hosts)}
         check_order = {check.id: index for index, check in enumerate(self.plan.checks)}
 
-        def place(case: tuple[str, str]) -> tuple[object, ...]:
-            host, check = case
+        def of_host(host: str) -> tuple[object, ...]:
+            known = host in host_order
             return (
                 not host.startswith("@"),
-                host_order.get(host, len(host_order)),
-                natural(host) if host not in host_order else (),
-                Layer.of(check).height,
-                check_order.get(check, len(check_order)),
-                check,
+                host_order[host] if known else len(host_order),
+                () if known else natural(host),
             )
 
-        return tuple(by_case[case] for case in sorted(by_case, key=place))
+        def of_check(check: str) -> tuple[object, ...]:
+            return Layer.of(check).height, check_order.get(check, len(check_order)), check
+
+        hosts_at = _places((host for host, _ in by_case), of_host)
+        checks_at = _places((check for _, check in by_case), of_check)
+        cases = sorted(by_case, key=lambda case: (hosts_at[case[0]], checks_at[case[1]]))
+        return tuple(map(by_case.__getitem__, cases))
 
     def _not_run(self, host: str, check: str) -> Result:
         verdict = Verdict(
@@ -184,3 +187,9 @@ class Record:
     def seconds(self) -> float:
         """How long the run took; 0 where its end is not known."""
         return (self.ended - self.info.started).total_seconds() if self.ended else 0.0
+
+
+def _places(names: Iterable[str], order: Callable[[str], tuple[object, ...]]) -> Mapping[str, int]:
+    """The place of each name: cases are many, and hosts and checks are few."""
+    inorder = sorted(dict.fromkeys(names), key=order)
+    return {name: place for place, name in enumerate(inorder)}

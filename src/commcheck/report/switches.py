@@ -11,8 +11,11 @@ from commcheck.report.record import Record
 
 _CHECK: Final = "physical.rail-switch"
 
+Ports = Mapping[tuple[str, str], str]
+"""The switch port of each rail, by host and rail."""
 
-def port_of(finding: Finding) -> str:
+
+def _port_of(finding: Finding) -> str:
     """``leaf-01 Ethernet12`` where the finding tells it of its rail, else ""."""
     measured = finding.verdict.measured
     words = [measured.get("switch"), measured.get("switch_port")]
@@ -21,12 +24,12 @@ def port_of(finding: Finding) -> str:
     return one_line(" ".join(str(word) for word in words if word), 120)
 
 
-def switch_ports(record: Record) -> Mapping[tuple[str, str], str]:
-    """By host and rail; without those of which nothing was heard."""
+def switch_ports(record: Record) -> Ports:
+    """Without the rails of which nothing was heard."""
     return {
         (result.host, finding.subject): port
         for result in record.sorted
         if result.check == _CHECK
         for finding in result.findings
-        if (port := port_of(finding))
+        if (port := _port_of(finding))
     }
