@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Final
 
 _SELDOM: Final = (50_000, 10, 10)
-"""Objects more than before, until cycles are looked for while hosts are visited.
+"""Objects more than before, until cycles are looked for.
 
 What is known of a host is some 6,000 objects, which go away by themselves when it was judged: at
 Python's 700 they were walked before that, a tenth of a climb. What is in cycles, a connection of
-paramiko's, is some 500 objects of a host.
+paramiko's, is some 500 objects of a host. The facts of a large log grow to the end, and to walk
+them over and over was an eighth of its audit.
 """
 
 
@@ -37,8 +38,8 @@ def put_off() -> Iterator[None]:
 def spare() -> Iterator[None]:
     """Within, cycles are looked for seldom, and not among what there is by now.
 
-    For the modules, the checks and the plan of a climb: 150,000 objects, so that each search costs
-    as much as a host does.
+    For a climb or an audit, whatever its size. The modules, the checks and the plan of a climb are
+    150,000 objects, so that each search among them costs as much as a host does.
     """
     before = gc.get_threshold()
     gc.freeze()

@@ -10,20 +10,20 @@ the line counts for none.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from commcheck.lazy import regex
 from commcheck.nccl.facts import RING_EDGES_MOST, Comm, Job, Member, Process
 from commcheck.nccl.paths import Path, read_path
 from commcheck.nccl.places import RANKS_MOST, At
 
-INIT: Final = regex(
-    r"(?:\[Rank \d+\] )?(?:ncclComm\w+ )?comm (?P<ptr>0x[0-9a-f]+) rank (?P<rank>\d{1,9}) "
-    r"nranks (?P<nranks>\d{1,9}) cudaDev (?P<dev>-?\d{1,9})(?: nvmlDev (?P<nvml>-?\d{1,9}))? "
-    r"busId (?P<bus>[0-9a-f]+)(?: commId (?P<id>0x[0-9a-f]+))?"
-    r"(?: parent (?P<parent>0x[0-9a-f]+)(?: (?:splitCount|childCount) (?P<count>\d{1,9}))?"
-    r" color (?P<color>-?\d+) key -?\d+)? ?- "
-    r"(?P<what>Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)"
+_LIFE: Final = regex(
+    r"(?:\[Rank \d+\] )?(?:ncclComm\w+ )?comm (0x[0-9a-f]+) rank (\d{1,9}) "
+    r"nranks (\d{1,9}) cudaDev (-?\d{1,9})(?: nvmlDev (-?\d{1,9}))? "
+    r"busId ([0-9a-f]+)(?: commId (0x[0-9a-f]+))?"
+    r"(?: parent (0x[0-9a-f]+)(?: (?:splitCount|childCount) (\d{1,9}))?"
+    r" color (-?\d+) key -?\d+)? ?- "
+    r"(Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)"
 )
 PLACED: Final = regex(
     r"comm (?P<ptr>0x[0-9a-f]+) rank (?P<rank>\d{1,9}) nRanks (?P<nranks>\d{1,9}) "
@@ -41,6 +41,32 @@ _COLLNET: Final = regex(
     r"CollNet \d{1,3}(?:/\d+)? : \d+ \[(send|receive)\] via COLLNET/(.+?)/(\d{1,3})"
     r"(?:/GDRDMA(?:\(PCI\))?)?"
 )
+
+
+class Life(NamedTuple):
+    """What an Init, Destroy or Abort line says; "" for what its version does not print."""
+
+    pointer: str
+    rank: int
+    nranks: int
+    cuda_dev: int
+    nvml_dev: int | None
+    bus: str
+    id: str
+    parent: str
+    split: str  # the number of the split that made it
+    color: str
+    what: str
+
+    @classmethod
+    def of(cls, text: str) -> Life | None:
+        """None where it is no such line."""
+        match = _LIFE.fullmatch(text)
+        if match is None:
+            return None
+        pointer, rank, nranks, dev, nvml, *texts = match.groups("")
+        return cls(pointer, int(rank), int(nranks), int(dev), int(nvml) if nvml else None, *texts)
+
 
 Step = tuple[int, int, int, int, bool]
 """A channel's step: channel, source, target, 1 where the receiver says it, collective or not."""
@@ -63,36 +89,34 @@ class Registry:
 
     # --- life -----------------------------------------------------------------------------------
 
-    def claims_other_rank(self, proc: Process, match: re.Match[str], at: At) -> bool:
+    def claims_other_rank(self, proc: Process, life: Life, at: At) -> bool:
         """True where another file gave the process another rank of the same communicator.
 
         One process may drive many GPUs, but it does not change its file between two of them.
         """
-        comm = self._job.comms.get(("id", match["id"])) if match["id"] else None
-        ranks = proc.comms.get(comm, set()) if comm else set()
-        if comm is None or not ranks or int(match["rank"]) in ranks:
+        comm = self._job.comms.get(("id", life.id)) if life.id else None
+        ranks = proc.comms.get(comm) if comm else None
+        if comm is None or not ranks or life.rank in ranks:
             return False
         return all(comm.members[rank].at[0] != at[0] for rank in ranks)
 
-    def life(
-        self, proc: Process, tid: int, match: re.Match[str], at: At, time_s: float | None
-    ) -> None:
+    def life(self, proc: Process, tid: int, life: Life, at: At, time_s: float | None) -> None:
         """An Init, Destroy or Abort line."""
-        rank, what, pointer = int(match["rank"]), match["what"], match["ptr"]
-        if int(match["nranks"]) > RANKS_MOST:
+        rank, what, pointer = life.rank, life.what, life.pointer
+        if life.nranks > RANKS_MOST:
             return
         if not what.startswith("Init"):
             gone = proc.by_pointer.pop(pointer, None)
             if gone is not None and rank in gone.members:
                 gone.members[rank].gone = True
             return
-        comm = self._comm_of(proc, match, begins=what == "Init START")
+        comm = self._comm_of(proc, life, begins=what == "Init START")
         member = self.member(comm, rank, proc, at)
         proc.by_pointer[pointer] = comm
         proc.by_tid[tid] = (comm, rank)
         if pointer in proc.unnamed:
             self.placed(proc, *proc.unnamed.pop(pointer))
-        if match["nvml"] is None and what == "Init COMPLETE":
+        if life.nvml_dev is None and what == "Init COMPLETE":
             # The old form: what this thread prints next belongs to a communicator not named yet.
             proc.names_late = True
             del proc.by_tid[tid]
@@ -102,9 +126,9 @@ class Registry:
             member.start = True
         else:
             member.complete, member.complete_s = True, time_s
-        comm.sizes.add(int(match["nranks"]))
-        member.cuda_dev, member.bus = int(match["dev"]), match["bus"]
-        member.nvml_dev = int(match["nvml"]) if match["nvml"] else member.nvml_dev
+        comm.sizes.add(life.nranks)
+        member.cuda_dev, member.bus = life.cuda_dev, life.bus
+        member.nvml_dev = member.nvml_dev if life.nvml_dev is None else life.nvml_dev
 
     def placed(self, proc: Process, tid: int, match: re.Match[str], at: At) -> None:
         """``comm ... nRanks N nNodes H ... MNNVL m``."""
@@ -142,22 +166,22 @@ class Registry:
             proc.comms.setdefault(comm, set()).add(rank)
         return member
 
-    def _comm_of(self, proc: Process, match: re.Match[str], *, begins: bool) -> Comm:
-        nranks = int(match["nranks"])
-        if match["id"]:
-            return self._get(("id", match["id"]), nranks)
-        if match["parent"]:
-            parent = proc.by_pointer.get(match["parent"])
-            owner = parent.key if parent else (proc.host, proc.pid, match["parent"])
-            return self._get(("split", owner, match["count"] or "", match["color"], nranks), nranks)
-        known = proc.by_pointer.get(match["ptr"])
+    def _comm_of(self, proc: Process, life: Life, *, begins: bool) -> Comm:
+        nranks = life.nranks
+        if life.id:
+            return self._get(("id", life.id), nranks)
+        if life.parent:
+            parent = proc.by_pointer.get(life.parent)
+            owner = parent.key if parent else (proc.host, proc.pid, life.parent)
+            return self._get(("split", owner, life.split, life.color, nranks), nranks)
+        known = proc.by_pointer.get(life.pointer)
         # Before 2.18 there is no START: a pointer that comes again is a new communicator only
         # where the old one had completed.
         if known is not None and known.nranks == nranks and not begins:
-            member = known.members.get(int(match["rank"]))
+            member = known.members.get(life.rank)
             if member is not None and not member.complete:
                 return known
-        return self._by_turn(proc, nranks, int(match["rank"]))
+        return self._by_turn(proc, nranks, life.rank)
 
     def _by_turn(self, proc: Process, nranks: int, rank: int) -> Comm:
         """Without an id: the n-th communicator of this size in each process is the same one."""
@@ -196,21 +220,21 @@ class Registry:
             each.ambiguous += 1
         return None
 
-    def adopt(self, proc: Process, tid: int, match: re.Match[str], at: At) -> None:
+    def adopt(self, proc: Process, tid: int, life: Life, at: At) -> None:
         """Gives a communicator what its process printed before naming it."""
         begun = proc.by_tid.get(tid)
         if begun is None or begun[0].order >= 0:
             return
         early = begun[0]
-        if int(match["nranks"]) > RANKS_MOST:
+        if life.nranks > RANKS_MOST:
             return
         del proc.by_tid[tid]
-        comm = self._comm_of(proc, match, begins=False)
-        proc.by_pointer[match["ptr"]] = comm
+        comm = self._comm_of(proc, life, begins=False)
+        proc.by_pointer[life.pointer] = comm
         self._merge(comm, early)
-        member = self.member(comm, int(match["rank"]), proc, at)
+        member = self.member(comm, life.rank, proc, at)
         for rank, old in early.members.items():
-            if member is not None and rank == int(match["rank"]):
+            if member is not None and rank == life.rank:
                 member.net = [a + b for a, b in zip(member.net, old.net, strict=True)]
                 member.channels, member.connected = old.channels, old.connected
                 member.pending = old.pending

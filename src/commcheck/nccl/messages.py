@@ -67,7 +67,7 @@ _GDR_PATH: Final = regex(
     r"\(.*?distance (\d{1,9}) [<=>]+ (\d{1,9})\)"
 )
 _GDR_HCA: Final = regex(r"NET/[\w ]+ : GPU Direct RDMA (Enabled|Disabled) for HCA \d+ '([^']+)'")
-_CHANNELS: Final = regex(r"(\d{1,9}) coll channels, .*p2p channels per peer.*")
+_CHANNELS: Final = regex(r"(\d{1,9}) coll channels, ")
 _INIT: Final = regex(
     r"Init timings(?: - \w+)?: rank (\d{1,9}) nranks (\d{1,9}) total (\d+(?:\.\d+)?) \(([^)]*)\)"
 )
@@ -127,13 +127,13 @@ def _collnet(
 
 def _comm(desk: Desk, proc: Process, tid: int, text: str, at: At, when: str, _whole: bool) -> None:
     proc.seen.add("INIT")
-    match = comms.INIT.fullmatch(text)
-    if match is not None:
-        if desk.registry.claims_other_rank(proc, match, at):
+    life = comms.Life.of(text)
+    if life is not None:
+        if desk.registry.claims_other_rank(proc, life, at):
             proc = desk.other_process(proc, at)
         proc.files.add(at[0])
-        desk.registry.adopt(proc, tid, match, at)
-        desk.registry.life(proc, tid, match, at, wrappers.time_s(when) if when else None)
+        desk.registry.adopt(proc, tid, life, at)
+        desk.registry.life(proc, tid, life, at, wrappers.time_s(when) if when else None)
         return
     match = comms.PLACED.fullmatch(text)
     if match is not None:
@@ -280,7 +280,7 @@ def by_shape(
     if text.startswith(("nccl", "[Rank")):
         _comm(desk, proc, tid, text, at, when, whole)
         return
-    match = _CHANNELS.fullmatch(text)
+    match = _CHANNELS.match(text) if "p2p channels per peer" in text else None
     spoken = desk.registry.speaker(proc, tid) if match is not None else None
     if match is not None and spoken is not None:
         spoken[1].channels = int(match[1])

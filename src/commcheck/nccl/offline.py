@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from commcheck.analysis import Analysis
+from commcheck.collector import spare
 from commcheck.errors import UsageError
 from commcheck.files import Readable, opened
 from commcheck.lazy import dataclass
@@ -50,6 +51,7 @@ class _Input:
     chunks: Iterable[bytes] | None = None  # of what is no file here
 
 
+@spare()
 def analyse_logs(
     paths: Sequence[str],
     inventory: Mapping[str, Host] | None = None,
