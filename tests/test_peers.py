@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checks.physical import nic_firmware
 from commcheck.check import Check, Nothing, Trait, to_compare
 from commcheck.model import (
     Cause,
@@ -57,11 +58,13 @@ def told(
     group: str = "gpu",
     subject: str = "mlx5_0",
     unread: Mapping[str, str] | None = None,
+    driver: str | None = None,
 ) -> Result:
     verdict = placed(
         to_compare(values, unread),
         Host(host, {"commcheck_peers": group}),
         "gpu-roce",
+        Rail(0, subject, driver=driver),
     )
     finding = Finding(check=CHECK.id, host=host, subject=subject, verdict=verdict)
     return Result(check=CHECK.id, host=host, findings=(finding,))
@@ -243,3 +246,24 @@ def test_whose_peer_a_host_is(host: Host, group: str) -> None:
 def test_a_verdict_that_is_not_to_compare_is_left_alone() -> None:
     verdict = Verdict(status=Status.PASS, reason="x", measured={"a": 1})
     assert placed(verdict, Host("a"), "gpu-roce") is verdict
+
+
+@pytest.mark.parametrize(
+    ("driver", "commands"),
+    [
+        (
+            "mlx5_core",
+            ["mlxfwmanager --query -d 0000:c1:00.0", "devlink dev info pci/0000:c1:00.0"],
+        ),
+        ("bnxt_en", ["devlink dev info pci/0000:c1:00.0"]),
+        (None, ["mlxfwmanager --query -d 0000:c1:00.0", "devlink dev info pci/0000:c1:00.0"]),
+    ],
+)
+def test_no_command_for_another_makers_card(driver: str | None, commands: list[str]) -> None:
+    check = replace(CHECK, peers=nic_firmware.CHECK.peers)
+    results = [
+        told(f"gpu-{n}", {"firmware": version, "board": "b", "pci": "0000:c1:00.0"}, driver=driver)
+        for n, version in enumerate(["230.2", "230.2", "229.0"])
+    ]
+    odd = by_host(compare([check], results))["gpu-2"]
+    assert [each.command for each in odd.remedies] == commands

@@ -41,6 +41,16 @@ FLASH = Remedy(
         "None to query. To flash: host drained, the owner's consent, console access.",
         "查询无前提。升级须主机已排空、获负责人同意、有控制台。",
     ),
+    driver="mlx5_core",
+)
+SHOWN = Remedy(
+    command="devlink dev info pci/{pci}",
+    effect=Words(
+        "Shows the firmware that runs and the one that is stored, by the kernel, whoever made the "
+        "card: where the stored one is newer, a reset or a reboot is still due.",
+        "由内核显示正在运行与已存储的固件，不限厂商：若已存储的较新，说明尚需复位或重启。",
+    ),
+    precondition=Words("None.", "无。"),
 )
 DRIVER = Remedy(
     command="modinfo -F version $(basename $(readlink -f "
@@ -64,7 +74,7 @@ FIRMWARE = Cause(
         "replaced card.",
         "同型号网卡大多为另一固件版本：升级未完成，或更换过网卡。",
     ),
-    remedies=(FLASH,),
+    remedies=(FLASH, SHOWN),
 )
 OTHER_DRIVER = Cause(
     slug="nic-driver-differs",

@@ -389,6 +389,12 @@ def not_applicable(reason: str) -> Verdict:
     return Verdict(status=Status.SKIP, kind=Kind.NOT_APPLICABLE, reason=reason)
 
 
+def fitting(remedies: Iterable[Remedy], driver: object) -> tuple[Remedy, ...]:
+    """Without commands for another maker's card, where others are left; None: not known whose."""
+    told = tuple(remedies)
+    return tuple(each for each in told if driver is None or each.driver in ("", driver)) or told
+
+
 def remedies_for(cause: Cause, places: Mapping[str, object]) -> tuple[Remedy, ...]:
     """The cause's remedies, their commands filled. Raises ``KeyError`` for a place not given."""
 

@@ -12,10 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from commcheck import peers
-from commcheck.check import (
-    AnyCheck,
-    readings_of,
-)
+from commcheck.check import AnyCheck, fitting, readings_of
 from commcheck.collect.base import Frame
 from commcheck.consequences import folded
 from commcheck.discover import in_order_of_needs
@@ -253,7 +250,8 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
             )
             if check.peers:
                 verdicts = tuple(
-                    peers.placed(verdict, desk.host, desk.machine.platform) for verdict in verdicts
+                    peers.placed(verdict, desk.host, desk.machine.platform, subject)
+                    for verdict in verdicts
                 )
             if asked.is_advisory:
                 verdicts = tuple(_as_advice(verdict) for verdict in verdicts)
@@ -283,11 +281,9 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
 
 
 def _for_its_driver(verdict: Verdict, subject: Subject) -> Verdict:
-    """Without commands for another maker's card, where others are left."""
-    if not isinstance(subject, Rail) or subject.driver is None:
+    if not isinstance(subject, Rail) or not verdict.remedies:
         return verdict
-    fit = [each for each in verdict.remedies if each.driver in ("", subject.driver)]
-    return replace(verdict, remedies=tuple(fit)) if fit else verdict
+    return replace(verdict, remedies=fitting(verdict.remedies, subject.driver))
 
 
 def _part(desk: Desk, asked: Asked) -> object | None:

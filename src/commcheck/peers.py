@@ -18,14 +18,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from commcheck.check import UNREAD, AnyCheck, Trait, remedies_for
+from commcheck.check import UNREAD, AnyCheck, Trait, fitting, remedies_for
 from commcheck.lazy import dataclass
-from commcheck.model import Finding, Host, Kind, Result, Status, Verdict
+from commcheck.model import Finding, Host, Kind, Rail, Result, Status, Subject, Verdict
 from commcheck.report.ranges import natural
 
 GROUP: Final = "peers"
 PLATFORM: Final = "platform"
-"""Keys under which the engine adds to the traits whose peer the host is."""
+DRIVER: Final = "driver"
+"""Keys under which the engine adds to the traits whose peer the host is, and of a rail the kernel
+driver of its card, where it is known."""
 
 VARIABLE: Final = "commcheck_peers"
 
@@ -39,12 +41,14 @@ def group_of(host: Host, platform: str) -> str:
     return str(declared) if declared not in (None, "") else host.platform_group or platform
 
 
-def placed(verdict: Verdict, host: Host, platform: str) -> Verdict:
+def placed(verdict: Verdict, host: Host, platform: str, subject: Subject | None = None) -> Verdict:
     """A verdict of ``to_compare`` with the peer group it belongs to; any other as it is."""
     if verdict.kind is not Kind.UNDECIDABLE or not verdict.measured:
         return verdict
-    group = {GROUP: group_of(host, platform), PLATFORM: platform}
-    return replace(verdict, measured={**verdict.measured, **group})
+    more = {GROUP: group_of(host, platform), PLATFORM: platform}
+    if isinstance(subject, Rail) and subject.driver:
+        more[DRIVER] = subject.driver
+    return replace(verdict, measured={**verdict.measured, **more})
 
 
 def is_waiting(result: Result) -> bool:
@@ -176,11 +180,12 @@ def _settle(pool: _Pool) -> Verdict | None:
 
 def _drift(trait: Trait, member: _Member, key: str, most: str, number: int, total: int) -> Verdict:
     on = f"{member.finding.subject} has " if member.finding.subject else ""
+    remedies = remedies_for(trait.cause, defaultdict(str, member.finding.verdict.measured))
     return Verdict(
         status=Status.FAIL if trait.fails else Status.WARN,
         reason=f"{on}{trait.title.en} {_shown(key)}, {number} of {total} peers have {_shown(most)}",
         cause=trait.cause,
-        remedies=remedies_for(trait.cause, defaultdict(str, member.finding.verdict.measured)),
+        remedies=fitting(remedies, member.value(DRIVER)),
         rule=trait.name,
         measured={
             **member.finding.verdict.measured,
