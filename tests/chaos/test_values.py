@@ -35,6 +35,8 @@ KINDS = (
     "'; touch {0}/{1}; '",
     "x\ntouch {0}/{1}\n",
     "-oProxyCommand=touch {0}/{1}",
+    "x\0; touch {0}/{1}",
+    "../../../../../..{0}/{1}\u202e",  # where it names a file to write, and reads backwards
 )
 NAME = re.compile(r"\b(?:commcheck|ansible)_\w+")
 
