@@ -20,8 +20,6 @@ from commcheck.errors import CommcheckError, UsageError
 from commcheck.options import (
     BASELINE,
     CHECK_FOLDERS,
-    CHOICE,
-    CLIMB,
     COLOR,
     CONFIG,
     DRAIN,
@@ -29,7 +27,6 @@ from commcheck.options import (
     LIMIT,
     OUT,
     QUIETLY,
-    REACH,
     RUN,
     STRICT,
     TABLE,
@@ -38,6 +35,7 @@ from commcheck.options import (
     sources,
     together,
 )
+from commcheck.options_climb import CHOICE, CLIMB, REACH
 
 USAGE, UNKNOWN, BUG = 2, 3, 70
 """Exit codes: usage, nothing failed but something is unknown, a bug (EX_SOFTWARE)."""

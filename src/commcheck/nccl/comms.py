@@ -10,26 +10,14 @@ the line counts for none.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.nccl.facts import RING_EDGES_MOST, Comm, Job, Member, Process
+from commcheck.nccl.life import Life
 from commcheck.nccl.paths import Path, read_path
 from commcheck.nccl.places import RANKS_MOST, At
 
-_LIFE: Final = regex(
-    r"(?:\[Rank \d+\] )?(?:ncclComm\w+ )?comm (0x[0-9a-f]+) rank (\d{1,9}) "
-    r"nranks (\d{1,9}) cudaDev (-?\d{1,9})(?: nvmlDev (-?\d{1,9}))? "
-    r"busId ([0-9a-f]+)(?: commId (0x[0-9a-f]+))?"
-    r"(?: parent (0x[0-9a-f]+)(?: (?:splitCount|childCount) (\d{1,9}))?"
-    r" color (-?\d+) key -?\d+)? ?- "
-    r"(Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)"
-)
-PLACED: Final = regex(
-    r"comm (?P<ptr>0x[0-9a-f]+) rank (?P<rank>\d{1,9}) nRanks (?P<nranks>\d{1,9}) "
-    r"nNodes (?P<nodes>\d{1,9}) "
-    r"localRanks (?P<local>\d{1,9}) localRank \d+ MNNVL (?P<mnnvl>[01])"
-)
 _CHANNEL: Final = regex(
     r"Channel (\d{1,3})(?:/(\d{1,2}))? : (\d{1,7})\[[0-9a-f]+\] -> (\d{1,7})\[[0-9a-f]+\]"
     r"(?: \[(send|receive)\])?"
@@ -41,31 +29,6 @@ _COLLNET: Final = regex(
     r"CollNet \d{1,3}(?:/\d+)? : \d+ \[(send|receive)\] via COLLNET/(.+?)/(\d{1,3})"
     r"(?:/GDRDMA(?:\(PCI\))?)?"
 )
-
-
-class Life(NamedTuple):
-    """What an Init, Destroy or Abort line says; "" for what its version does not print."""
-
-    pointer: str
-    rank: int
-    nranks: int
-    cuda_dev: int
-    nvml_dev: int | None
-    bus: str
-    id: str
-    parent: str
-    split: str  # the number of the split that made it
-    color: str
-    what: str
-
-    @classmethod
-    def of(cls, text: str) -> Life | None:
-        """None where it is no such line."""
-        match = _LIFE.fullmatch(text)
-        if match is None:
-            return None
-        pointer, rank, nranks, dev, nvml, *texts = match.groups("")
-        return cls(pointer, int(rank), int(nranks), int(dev), int(nvml) if nvml else None, *texts)
 
 
 Step = tuple[int, int, int, int, bool]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from commcheck.lazy import regex
-from commcheck.nccl import comms, errors, wrappers
+from commcheck.nccl import errors, wrappers
 from commcheck.nccl.facts import (
     ERRORS_PER_PROCESS,
     SAMPLES_MOST,
@@ -19,6 +19,7 @@ from commcheck.nccl.facts import (
     Nic,
     Process,
 )
+from commcheck.nccl.life import PLACED, Life
 from commcheck.nccl.places import At
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _collnet(
 
 def _comm(desk: Desk, proc: Process, tid: int, text: str, at: At, when: str, _whole: bool) -> None:
     proc.seen.add("INIT")
-    life = comms.Life.of(text)
+    life = Life.of(text)
     if life is not None:
         if desk.registry.claims_other_rank(proc, life, at):
             proc = desk.other_process(proc, at)
@@ -135,7 +136,7 @@ def _comm(desk: Desk, proc: Process, tid: int, text: str, at: At, when: str, _wh
         desk.registry.adopt(proc, tid, life, at)
         desk.registry.life(proc, tid, life, at, wrappers.time_s(when) if when else None)
         return
-    match = comms.PLACED.fullmatch(text)
+    match = PLACED.fullmatch(text)
     if match is not None:
         desk.registry.placed(proc, tid, match, at)
 
