@@ -150,7 +150,7 @@ def waiting(hosts: int) -> Iterator[Row]:
     for seconds in (0.0, 8.0):
         host = script().with_answers({"sleep 8": Answer("", seconds=seconds)})
         with tempfile.TemporaryDirectory() as place, CheapFleet(hosts, host) as fleet:
-            arguments = (*fleet.arguments, *NAP, "--forks", str(hosts))
+            arguments = (*fleet.arguments, *NAP, "--forks", str(hosts), "--workers", "1")
             costs.append(_run(Path(place), *arguments, hosts=hosts))
     none, all_ = costs
     waited_ms = (all_.cpu_s - none.cpu_s) / hosts / 8 * 1e3

@@ -28,6 +28,7 @@ from commcheck.prepare import Choice, Prepared, forks_of, prepare
 from commcheck.report.find import NotBegun
 from commcheck.run import Climber
 from commcheck.stop import Stop
+from commcheck.workers import workers_for
 
 Note = Callable[[str], None]
 Visitors = Callable[[str, Note, Collection[str]], AbstractContextManager[Callable[[Host], Visitor]]]
@@ -116,9 +117,9 @@ def climb(
     """Prepare, climb, report. The exit code is the record's, or that of the signal.
 
     ``reach``: what the report says of the way to the hosts. ``at_work``: what visits them, called
-    ``executor``; None: this process, or ``workers``. ``inventory_from``: the folder from
-    which the inventory's name counts, where that is not the current one. ``sources``: settings
-    that are no defaults and where each was set. ``where``: the fields of ``Delivery``.
+    ``executor``; None: this process, or ``workers``, 0 for as many as fit. ``inventory_from``: the
+    folder from which the inventory's name counts, where that is not the current one. ``sources``:
+    settings that are no defaults and where each was set. ``where``: the fields of ``Delivery``.
     """
     delivery = Delivery(**where)
     before, warning = _earlier(resume, again, delivery.out, inventory, hold=not dry_run)
@@ -142,6 +143,7 @@ def climb(
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted
     wanted = forks_of(prepared.playbook, forks)
     forks = room_for(wanted)
+    workers = 1 if at_work is not None else workers_for(len(prepared.climb.hosts), workers)
     if dry_run:
         say(dry_run_text(prepared, sources, stored.ended if stored else ()))
         return 0

@@ -177,11 +177,11 @@ REACH: Final = (
     ),
     click.option(
         "--workers",
-        type=click.IntRange(1, 64),
-        default=1,
+        type=click.IntRange(0, 64),
+        default=0,
         show_default=True,
         envvar="COMMCHECK_WORKERS",
-        help="Processes that share the hosts; worth it from some 300 hosts on.",
+        help="Processes that share the hosts; 0: one for each 150, on at most half of the cores.",
     ),
     click.option(
         "--executor",

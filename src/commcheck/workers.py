@@ -39,6 +39,16 @@ class Told:
     what: Any = None
 
 
+HOSTS_EACH: Final = 150
+"""Hosts from which a process more saves more than it costs: it starts in the time of some twenty,
+and holds what it has loaded once more."""
+
+
+def workers_for(hosts: int, wanted: int) -> int:
+    """How many processes: those ``wanted``, or by the hosts and the cores where that is 0."""
+    return wanted or max(1, min((os.cpu_count() or 1) // 2, hosts // HOSTS_EACH))
+
+
 Post = Callable[[Told], None]
 """Tells the parent; from any thread of the worker."""
 
