@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 from commcheck.nccl.scan import Lines, Scanner
+from commcheck.processes import hear, unhearing
 
 BATCH_BYTES: Final = 1 << 20
 
@@ -50,6 +51,7 @@ class _Sender:
 
 def _work(pipe: Connection, name: str, chunks: Chunks) -> None:
     """In the child: the end is told by (lines, cut, error)."""
+    hear()
     sender = _Sender(pipe)
     scanner = Scanner(sender)
     error = ""
@@ -73,7 +75,8 @@ def scan_apart(name: str, chunks: Chunks, lines: Lines) -> tuple[int, bool, str]
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=_work, args=(there, name, chunks), daemon=True)
-    child.start()
+    with unhearing():
+        child.start()
     there.close()
     try:
         while True:

@@ -7,6 +7,8 @@ from os import cpu_count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from commcheck.errors import UsageError
+from commcheck.processes import hear, unhearing
 from commcheck.trace.together import Read, read_one
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ _counter: Synchronized[int] | None = None
 def _share(counter: Synchronized[int]) -> None:
     """In a worker process: where it counts the bytes it has read."""
     global _counter
+    hear()
     _counter = counter
 
 
@@ -62,15 +65,21 @@ def _read_apart(
 ) -> list[Read]:
     # Imported here: one file, the common case, needs no processes and should not wait for them.
     from concurrent.futures import ProcessPoolExecutor, wait
+    from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     context = get_context("spawn")
     counter = context.Value("q", 0)
     with ProcessPoolExecutor(workers, context, _share, (counter,)) as pool:
-        futures = [pool.submit(_read_in_worker, path, kernels) for path in paths]
+        with unhearing():
+            futures = [pool.submit(_read_in_worker, path, kernels) for path in paths]
         left = set(futures)
         while left:
             _, left = wait(left, timeout=0.2)
             if watch is not None:
-                watch(counter.value, total)
-        return [future.result() for future in futures]
+                watch(counter.get_obj().value, total)  # no lock: who was killed may hold it
+        try:
+            return [future.result() for future in futures]
+        except BrokenProcessPool:
+            what = "a process that read traces was killed: out of memory? see dmesg"
+            raise UsageError(f"error: {what}; --processes 1 needs less [trace]") from None
