@@ -102,7 +102,7 @@ def _parsed(lines: Iterable[str]) -> Iterator[Event | _Judged]:
                 yield _JUDGED.decode(line)
                 continue
             except ValueError:
-                pass  # read the other way, which tells a cut line from an odd one
+                pass  # read once more below, where a cut line is told from an odd one
         if not line.strip():
             continue
         try:
@@ -112,7 +112,13 @@ def _parsed(lines: Iterable[str]) -> Iterator[Event | _Judged]:
             continue
         if not isinstance(event, dict) or "event" not in event:
             raise RunFolderError(f"line {number} is no event")
-        yield event
+        if event["event"] != "result":
+            yield event
+            continue
+        try:
+            yield msgspec.convert(event, _Judged)
+        except msgspec.ValidationError as error:
+            raise RunFolderError(f"line {number} is no result: {error}") from None
 
 
 def _record(info: RunInfo, events: Iterator[Event | _Judged]) -> Record:
@@ -137,8 +143,6 @@ def _record(info: RunInfo, events: Iterator[Event | _Judged]) -> Record:
                 reached[event["host"]] = event["code"]
                 if "error" in event:
                     failures[event["host"]] = _failure(event)
-            case "result":
-                results.append(_result(msgspec.convert(event, _Judged)))
             case "note":
                 notes.append(event["text"])
             case "changes":
