@@ -267,3 +267,21 @@ def test_no_command_for_another_makers_card(driver: str | None, commands: list[s
     ]
     odd = by_host(compare([check], results))["gpu-2"]
     assert [each.command for each in odd.remedies] == commands
+
+
+def test_many_values_are_counted_and_not_all_named() -> None:
+    results = compare([CHECK], mtus(1, 1, 2, 2, 3, 4, 5, 6))
+    (group,) = (each for each in results if each.host.startswith("@"))
+    assert group.worst.verdict.reason == (
+        "mlx5_0: MTU has no majority among 8 peers: 2 have 1, 2 have 2, 1 have 3, 1 have 4, and 2 "
+        "more values; commcheck_peers says who should be alike"
+    )
+
+
+def test_who_lacks_a_trait_and_what_compares_nothing_keep_nobody_else_from_it() -> None:
+    without = told("gpu-00", {"board": "b"})
+    found = by_host(
+        compare([replace(CHECK, peers=()), CHECK], [without, *mtus(4200, 4200, 1500, 4200)])
+    )
+    assert found["gpu-03"].status is Status.WARN
+    assert found["gpu-00"].kind is Kind.NOT_APPLICABLE
