@@ -91,7 +91,7 @@ def test_the_order_of_events_does_not_matter(tmp_path: Path) -> None:
 def test_another_order_of_keys_is_read_slowly_and_right(tmp_path: Path) -> None:
     turned = [dict(reversed(event.items())) for event in events()]
     text = text_of(turned)
-    assert kineto.token_of(text.encode()) is None
+    assert kineto.layout_of(text.encode()) is None
     assert row(read(write(tmp_path / "t.json", text))) == ROWS
 
 

@@ -43,9 +43,9 @@ def read(path: Source, progress: Progress = no_progress, extra: tuple[str, ...] 
     keys, first = split_head(path, stream)
     while len(first) < 1 << 16 and (block := next(stream, b"")):
         first += block
-    token = kineto.token_of(first) if keys is not None else None
-    if token is not None:
-        trace.read_head({**(keys or {}), **kineto.scan(path, first, stream, token, trace)})
+    layout = kineto.layout_of(first) if keys is not None else None
+    if layout is not None:
+        trace.read_head({**(keys or {}), **kineto.scan(path, first, stream, layout, trace)})
     else:
         _read_slowly(path, keys, first, stream, trace)
     if not any(len(device.start) for device in trace.devices.values()):
