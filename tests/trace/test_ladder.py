@@ -10,11 +10,11 @@ import pytest
 
 from commcheck.model import Cause, Kind, Status
 from commcheck.trace import causes
-from commcheck.trace.facts import JobFacts, RankFacts, Step
+from commcheck.trace.facts import JobFacts, RankFacts, Skew, Step
 from commcheck.trace.ladder import judge, silent_ranks
 from commcheck.trace.limits import Limits
 from commcheck.trace.ranks import job_of
-from commcheck.trace.rungs import Known
+from commcheck.trace.rungs import Known, pct, straggler
 from tests.trace.expected import facts_of, made
 from tests.trace.make_trace import DEMO
 
@@ -206,3 +206,42 @@ def test_ranks_that_wait_by_turns_have_no_straggler() -> None:
     assert verdict.cause is causes.EXPOSED
     assert "wait for each other by turns" in verdict.reason
     assert verdict.measured["sure"] == "likely"
+
+
+@pytest.mark.parametrize(
+    ("late_us", "late_step_us", "comm_us", "latest"),
+    [
+        ((0, 51), (0, 3_001), (9, 8), 1),
+        ((51, 0), (3_001, 0), (8, 9), 0),
+        ((0, 50), (0, 9_000), (9, 8), None),  # jitter of a launch
+        ((0, 90), (0, 3_000), (9, 8), None),  # little of a step
+        ((0, 90), (0, 9_000), (8, 9), None),  # who waits itself is not waited for
+    ],
+)
+def test_a_straggler_is_late_by_each_limit(
+    late_us: tuple[int, int],
+    late_step_us: tuple[int, int],
+    comm_us: tuple[int, int],
+    latest: int | None,
+) -> None:
+    def ns(of: tuple[int, int]) -> tuple[int, ...]:
+        return tuple(1000 * each for each in of)
+
+    skew = Skew(
+        ranks=("rank 0", "rank 1"),
+        collectives=10,
+        mean_ns=0,
+        most_ns=0,
+        step_ns=0,
+        late_ns=ns(late_us),
+        late_step_ns=ns(late_step_us),
+        wait_ns=(0, 0),
+        comm_ns=ns(comm_us),
+        offset_ns=(0, 0),
+    )
+    assert straggler(skew, 100_000_000, Limits()) == latest
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.0, "0 %"), (0.0994, "9.9 %"), (0.1, "10 %")])
+def test_small_shares_keep_a_digit(share: float, told: str) -> None:
+    assert pct(share) == told
