@@ -10,7 +10,7 @@ import pytest
 
 from commcheck.model import Cause, Kind, Status
 from commcheck.trace import causes
-from commcheck.trace.facts import JobFacts, RankFacts, Skew, Step
+from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew, Step
 from commcheck.trace.ladder import judge, silent_ranks
 from commcheck.trace.limits import Limits
 from commcheck.trace.ranks import job_of
@@ -84,7 +84,13 @@ CASES: dict[str, tuple[dict[str, Any], Known, list[tuple[Status, Cause | None]]]
     "at the limit": ({"comm": 40, "exposed": 15}, Known(), [(Status.PASS, None)]),
     "warns": ({"comm": 40, "exposed": 16}, Known(), [(Status.WARN, causes.EXPOSED)]),
     "fails": ({"comm": 80, "exposed": 31}, Known(), [(Status.FAIL, causes.EXPOSED)]),
+    "warns at the limit": ({"comm": 80, "exposed": 30}, Known(), [(Status.WARN, causes.EXPOSED)]),
     "serial": ({"comm": 40, "exposed": 35}, Known(), [(Status.FAIL, causes.NOT_OVERLAPPED)]),
+    "serial at the limit": (
+        {"comm": 30, "exposed": 30},
+        Known(),
+        [(Status.WARN, causes.NOT_OVERLAPPED)],
+    ),
     "launches first": (
         {"comm": 40, "exposed": 35, "host": 40},
         Known(),
@@ -245,3 +251,73 @@ def test_a_straggler_is_late_by_each_limit(
 @pytest.mark.parametrize(("share", "told"), [(0.0, "0 %"), (0.0994, "9.9 %"), (0.1, "10 %")])
 def test_small_shares_keep_a_digit(share: float, told: str) -> None:
     assert pct(share) == told
+
+
+def moved_as(tmp_path: Path, *parts: Moved, **share: Any) -> JobFacts:
+    facts = job(tmp_path, **share)
+    return job_of([replace(facts.ranks[0], moved=parts)])
+
+
+def part(count: int, time_us: int, *, about: str = "default_pg", tiny: int = 0) -> Moved:
+    """So many collectives in so much time; ``tiny`` of them below 64 kB, their part of it."""
+    ns = 1000 * time_us
+    return Moved(
+        kind="allreduce",
+        group="0",
+        group_size=8,
+        about=about,
+        count=count,
+        time_ns=ns,
+        sized=0,
+        sized_ns=0,
+        size_bytes=0,
+        sizes={},
+        small_ns=0,
+        tiny_ns=ns * tiny // count,
+        tiny_count=tiny,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tensor_us", "cause"), [(50, causes.NOT_OVERLAPPED), (51, causes.TENSOR_PARALLEL)]
+)
+def test_tensor_parallel_is_more_than_half(tmp_path: Path, tensor_us: int, cause: Cause) -> None:
+    parts = (part(1, tensor_us, about="TENSOR_MODEL_PARALLEL_GROUP"), part(1, 100 - tensor_us))
+    (verdict,) = judge(moved_as(tmp_path, *parts, comm=40, exposed=35), Limits(), Known())
+    assert verdict.cause is cause
+    told = "51 % of the communication time in tensor-parallel groups" in verdict.reason
+    assert told is (cause is causes.TENSOR_PARALLEL)
+
+
+@pytest.mark.parametrize(
+    ("count", "each_us", "cause"),
+    [
+        (200, 101, causes.SMALL_COLLECTIVES),
+        (200, 99, causes.NOT_OVERLAPPED),
+        (15, 2_600, causes.NOT_OVERLAPPED),  # few
+    ],
+)
+def test_the_latency_of_a_small_message_is_that_of_the_smallest(
+    tmp_path: Path, count: int, each_us: int, cause: Cause
+) -> None:
+    """A step of 100 ms with 40 ms of communication, of which the latency is half or not."""
+    tiny = part(count, count * each_us, tiny=count)
+    (verdict,) = judge(moved_as(tmp_path, tiny, comm=40, exposed=35), Limits(), Known())
+    assert verdict.cause is cause
+    if cause is causes.SMALL_COLLECTIVES:
+        told = "200 collectives a step, 200 x 101 us (mean of those below 64 kB) is 50 %"
+        assert told in verdict.reason
+
+
+def test_with_little_communication_a_missing_overlap_is_only_likely(tmp_path: Path) -> None:
+    little = judge(job(tmp_path, comm=29, exposed=29), Limits(), Known())[0]
+    much = judge(job(tmp_path, comm=30, exposed=29), Limits(), Known())[0]
+    assert [little.measured["sure"], much.measured["sure"]] == ["likely", "certain"]
+
+
+def test_a_slow_wire_is_told_with_its_size(tmp_path: Path) -> None:
+    facts = job(tmp_path, comm=80, exposed=20)
+    (wire,) = facts.wires
+    (verdict,) = judge(facts, Limits(), Known(busbw_gbytes=380.0))
+    mean_mb = wire.size_bytes / wire.count / 1e6
+    assert f"{wire.kind} of {mean_mb:.0f} MB among {wire.group_size} ranks" in verdict.reason
