@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -287,6 +288,33 @@ def test_all_errors_of_all_files_are_shown_in_order(tmp_path: Path) -> None:
     assert found[2:] == [
         f"b.ini:{n}:9: error: 'x' again on this line [duplicate-key]" for n in range(1, 21)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("i.ini", "a[1:3]\nb[1:4] x=1\n", "i.ini:2:1: error: host 'b[1:4]' makes"),
+        ("y.yml", "all:\n  hosts:\n    a[1:3]:\n    b[1:4]: {x: 1}\n",
+         "y.yml:4:5: error: host 'b[1:4]' makes"),
+        ("a[1:3],b[1:8]", "", "-i:1:1: error: host 'b[1:8]' makes"),
+    ],
+)  # fmt: skip
+def test_many_lines_of_many_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, line: str
+) -> None:
+    monkeypatch.setattr("commcheck.inventory.declared.MOST_OF_RANGES", 10)
+    write(tmp_path, {name: text} if text else {})
+    assert problems(tmp_path, name if text else f"{name},") == [
+        f"{line} more than 10 hosts and settings in one file [range]"
+    ]
+
+
+def test_names_of_many_letters_on_many_hosts_end_soon(tmp_path: Path) -> None:
+    """46,656 names of 600 letters, of which each is one too long."""
+    write(tmp_path, {"i.ini": "q" * 550 + "[0:5]" * 6 + "\n"})
+    began = time.process_time()
+    assert len(problems(tmp_path, "i.ini")) <= 21
+    assert time.process_time() - began < 3  # each letter was asked for its category: 10 s
 
 
 def test_an_alias_bomb_ends_soon(tmp_path: Path) -> None:

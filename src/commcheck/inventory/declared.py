@@ -6,7 +6,9 @@ I/O.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
+from typing import Final
 
 from commcheck.errors import Position
 from commcheck.lazy import dataclass
@@ -140,6 +142,28 @@ class SetHost:
 
 
 Statement = AddGroup | AddHost | AddChild | SetGroup | SetHost
+
+
+MOST_OF_RANGES: Final = 1 << 22
+"""Hosts, and settings of theirs, that the ranges of a file may stand for: 50,000 hosts with eighty
+variables each. A line of sixty letters stands for as many hosts as there are network ports."""
+
+
+def add_hosts(
+    statements: list[Statement],
+    names: Sequence[str],
+    group: str,
+    at: Position,
+    port: int | None,
+    settings: Sequence[Setting] = (),
+) -> None:
+    """Append the hosts of a line. Raises ``ValueError`` where its range is one too many."""
+    more = len(names) * (1 + len(settings))
+    if len(names) > 1 and len(statements) + more > MOST_OF_RANGES:
+        raise ValueError(f"makes more than {MOST_OF_RANGES:,} hosts and settings in one file")
+    for name in names:
+        statements.append(AddHost(name, group, at, port))
+        statements.extend(SetHost(name, setting) for setting in settings)
 
 
 @dataclass(frozen=True, slots=True)

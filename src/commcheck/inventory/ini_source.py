@@ -13,13 +13,12 @@ from commcheck.errors import Position
 from commcheck.inventory.declared import (
     AddChild,
     AddGroup,
-    AddHost,
     Declared,
     Notes,
     SetGroup,
-    SetHost,
     Setting,
     Statement,
+    add_hosts,
     quoted,
 )
 from commcheck.inventory.ranges import expand, split_port
@@ -166,20 +165,16 @@ class _Source:
             self.notes.error(at, f"no host name in {quoted(text)}", "name")
             return
         pattern, port = split_port(words[0])
-        try:
-            names = expand(pattern)
-        except ValueError as error:
-            self.notes.error(at, f"host {quoted(words[0])} {error}", "range")
-            return
         if words[0].endswith(":") or words[0] == "---":
             self.notes.error(
                 at, f"{quoted(words[0])} is no host name; a YAML inventory is named .yml", "name"
             )
             return
         settings = self._host_settings(words[1:], raw, at)
-        for name in names:
-            self.statements.append(AddHost(name, self._group, at, port))
-            self.statements.extend(SetHost(name, setting) for setting in settings)
+        try:
+            add_hosts(self.statements, expand(pattern), self._group, at, port, settings)
+        except ValueError as error:
+            self.notes.error(at, f"host {quoted(words[0])} {error}", "range")
 
     def _host_settings(self, words: list[str], raw: str, at: Position) -> list[Setting]:
         settings: dict[str, Setting] = {}

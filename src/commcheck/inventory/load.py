@@ -26,6 +26,8 @@ from commcheck.inventory.declared import (
     Problem,
     Refused,
     Setting,
+    Statement,
+    add_hosts,
     quoted,
 )
 from commcheck.inventory.merge import VariableFiles
@@ -156,15 +158,13 @@ def _parse_json(reader: Reader, answer: bytes, name: str) -> Declared:
 
 def _inline(source: str) -> Declared:
     notes = Notes()
-    statements = []
-    for word in source.split(","):
-        pattern, port = split_port(word.strip())
+    statements: list[Statement] = []
+    for word in filter(None, map(str.strip, source.split(","))):
+        pattern, port = split_port(word)
         try:
-            names = expand(pattern)
+            add_hosts(statements, expand(pattern), "ungrouped", COMMAND_LINE, port)
         except ValueError as error:
             notes.error(COMMAND_LINE, f"host {quoted(pattern)} {error}", "range")
-            continue
-        statements += [AddHost(name, "ungrouped", COMMAND_LINE, port) for name in names if name]
     return Declared(tuple(statements), notes)
 
 

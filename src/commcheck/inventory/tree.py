@@ -6,7 +6,6 @@ group as they first appear, a host only at its first place.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import field
@@ -202,7 +201,7 @@ class Tree:
 
 def name_fault(name: str) -> str:
     """Why a host or group cannot have this name, "" where it can: names become file names."""
-    if any(unicodedata.category(char)[0] in "CZ" for char in name):
+    if not name.isprintable() or " " in name:
         return "has a blank or an invisible character in its name"
     if "/" in name or "\\" in name:
         return "has a slash in its name"

@@ -10,14 +10,13 @@ from commcheck.errors import Position
 from commcheck.inventory.declared import (
     AddChild,
     AddGroup,
-    AddHost,
     Declared,
     Notes,
     Refused,
     SetGroup,
-    SetHost,
     Setting,
     Statement,
+    add_hosts,
     quoted,
 )
 from commcheck.inventory.ranges import expand, split_port
@@ -167,15 +166,11 @@ class _Source:
             self._notes.error(at, f"the host name {quoted(key)} is no text; quote it", "name")
             return
         pattern, port = split_port(key)
+        settings = self._host_settings(key, node)
         try:
-            names = expand(pattern)
+            add_hosts(self.statements, expand(pattern), group, at, port, settings)
         except ValueError as error:
             self._notes.error(at, f"host {quoted(key)} {error}", "range")
-            return
-        settings = self._host_settings(key, node)
-        for name in names:
-            self.statements.append(AddHost(name, group, at, port))
-            self.statements.extend(SetHost(name, setting) for setting in settings)
 
     def _host_settings(self, host: str, node: yaml.Node) -> list[Setting]:
         if isinstance(node, yaml.MappingNode):
