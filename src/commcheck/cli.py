@@ -353,7 +353,7 @@ def _guarded(call: Callable[[], Any]) -> int:
     except CommcheckError as error:
         print(_shown(f"error: {error}"), file=sys.stderr)
         return UNKNOWN
-    except MemoryError:
+    except (MemoryError, SystemError):  # the latter where even the exception found no memory
         print("error: this machine has no memory left for commcheck: ulimit -v", file=sys.stderr)
         return UNKNOWN
     except Exception as error:  # noqa: BLE001 - the last resort: one line, and how to report it
