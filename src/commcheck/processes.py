@@ -17,6 +17,9 @@ _CTRL_C: Final = {signal.SIGINT}
 @contextmanager
 def unhearing() -> Iterator[None]:
     """What is started within does not hear Ctrl-C until it calls ``hear``."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # starts with the first process, and lifts the mask then
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _CTRL_C)
     try:
         yield

@@ -59,7 +59,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[tuple[bytes, bytes]], list[tupl
     return answers, chunks
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(conversations())
 def test_any_chunking_gives_the_same_answers(
     conversation: tuple[list[tuple[bytes, bytes]], list[tuple[str, bytes]]],
@@ -75,7 +75,7 @@ def test_any_chunking_gives_the_same_answers(
     assert reader.left_over() == []
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(conversations(), st.data())
 def test_a_cut_conversation_gives_a_beginning_of_the_answers(
     conversation: tuple[list[tuple[bytes, bytes]], list[tuple[str, bytes]]], data: st.DataObject
@@ -92,7 +92,7 @@ def test_a_cut_conversation_gives_a_beginning_of_the_answers(
         assert err.startswith(answer.stderr.removesuffix(b"\n"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.tuples(
