@@ -37,11 +37,13 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def at_work(kind: str, path: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
+def at_work(
+    kind: str, path: Path, out: Path, how: str = "default"
+) -> Iterator[subprocess.Popen[str]]:
     """An analysis in a process group of its own, as a shell begins it."""
     words = ["analyze", kind, str(path), "--processes", "2", "--out", str(out)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "commcheck", *words],
+        ["env", f"--{how}-signal=INT", sys.executable, "-m", "commcheck", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -80,6 +82,15 @@ def test_ctrl_c_ends_them_all_and_none_has_a_word_to_say(
     while left := [each for each in started if Path(f"/proc/{each}").exists()]:
         assert time.monotonic() < ends, left
         time.sleep(0.01)
+
+
+def test_behind_an_ampersand_none_of_them_hears_it(traces: Path, tmp_path: Path) -> None:
+    with at_work("trace", traces, tmp_path, "ignore") as process:
+        children(process)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, 1), said
 
 
 def test_a_process_that_was_killed_is_one_clear_line(traces: Path, tmp_path: Path) -> None:

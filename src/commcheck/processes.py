@@ -28,6 +28,10 @@ def unhearing() -> Iterator[None]:
 
 
 def hear() -> None:
-    """In such a process, once it has started: Ctrl-C ends it, also one that came before."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """In such a process, once it has started: Ctrl-C ends it, also one that came before.
+
+    Where a shell told the command to ignore it, behind an ``&``, so does the process.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _CTRL_C)
