@@ -143,7 +143,7 @@ def climb(
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted
     wanted = forks_of(prepared.playbook, forks)
     forks = room_for(wanted)
-    workers = 1 if at_work is not None else workers_for(len(prepared.climb.hosts), workers)
+    workers = 1 if at_work is not None else workers_for(len(prepared.climb.hosts), forks, workers)
     if dry_run:
         say(dry_run_text(prepared, sources, stored.ended if stored else ()))
         return 0

@@ -129,10 +129,10 @@ class Climber:
     ) -> Record:
         """Visit every host and return the record, whole or interrupted.
 
-        ``forks`` hosts at a time, begun in inventory order; ``deadline_s`` > 0 limits the run. A
-        visit that has not ended 3 s after ``host_deadline_s`` is given up, whatever holds it.
-        ``workers`` > 1: so many processes visit and judge, each its share. ``crew``: visits what is
-        reached over SSH.
+        ``forks`` hosts at a time, and not fewer than ``workers``, begun in inventory order;
+        ``deadline_s`` > 0 limits the run. A visit that has not ended 3 s after
+        ``host_deadline_s`` is given up, whatever holds it. ``workers`` > 1: so many processes
+        visit and judge, each its share. ``crew``: visits what is reached over SSH.
         """
         plan = plan_of(self.prepared)
         hosts = [each.host for each in self.prepared.climb.hosts]
@@ -142,7 +142,7 @@ class Climber:
             visitor_for=self._or_stored(visitor_for),
             ask_for=lambda host: self.visits[host.name].ask,
             sink_for=lambda host: self.visits[host.name].sink,
-            forks=-(-forks // workers),
+            forks=forks // workers,
             deadline_s=host_deadline_s + 3,
         )
         with Pool(workers, hosts, partial(self._work, visit)) as pool:

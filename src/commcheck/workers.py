@@ -44,9 +44,13 @@ HOSTS_EACH: Final = 150
 and holds what it has loaded once more."""
 
 
-def workers_for(hosts: int, wanted: int) -> int:
-    """How many processes: those ``wanted``, or by the hosts and the cores where that is 0."""
-    return wanted or max(1, min((os.cpu_count() or 1) // 2, hosts // HOSTS_EACH))
+def workers_for(hosts: int, forks: int, wanted: int) -> int:
+    """How many processes: those ``wanted``, or by the hosts and the cores where that is 0.
+
+    Each has at least one host at a time, so that there are no more than ``forks``.
+    """
+    fit = wanted or min((os.cpu_count() or 1) // 2, hosts // HOSTS_EACH)
+    return max(1, min(fit, forks))
 
 
 Post = Callable[[Told], None]
