@@ -116,6 +116,30 @@ def test_odd_events_cost_time_but_are_not_lost(tmp_path: Path) -> None:
     )
 
 
+def test_blanks_that_change_within_a_file_cost_one_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host's operators first, in one form, and then device work in another."""
+    host = [x("cpu_op", "aten::mm", at, 1) for at in range(3000)]
+    work = [each for at in range(500) for each in (launch(at, 1, at), kernel(2000 + at, 1, at))]
+    text = text_of(host, pretty=False).partition("], ")[0] + "," + text_of(work).partition("[")[2]
+    read_slowly, odd = [0], kineto._Scanner._odd
+
+    def counted(self: Any, *arguments: Any) -> None:
+        read_slowly[0] += 1
+        odd(self, *arguments)
+
+    monkeypatch.setattr(kineto._Scanner, "_odd", counted)
+    monkeypatch.setattr(
+        "commcheck.trace.read.blocks",
+        lambda path, progress: source.blocks(path, progress, 1 << 14),
+    )
+    trace = read(write(tmp_path / "t.json", text))
+    assert len(trace.devices["0"].start) == 500
+    assert -1 not in trace.devices["0"].launch_start
+    assert 0 < read_slowly[0] < 200
+
+
 def test_names_with_bare_quotes_as_old_kineto_wrote_them(tmp_path: Path) -> None:
     text = text_of([*events(), kernel(200, 5, 9, "QUOTED")]).replace("QUOTED", 'say "hi"')
     trace = read(write(tmp_path / "t.json", text))

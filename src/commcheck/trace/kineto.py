@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -47,7 +47,7 @@ _LOOSE: Final = regex(
     re.DOTALL,
 )
 _X: Final = regex(rb'"ph":\s*"X"')
-_ORDER: Final = regex(rb'"ph":\s*"(X",\s*"cat":\s*")\w+",\s*"name":\s*"')
+_ORDER: Final = regex(rb'"ph":\s*"X",\s*("cat":\s*")\w+",\s*"name":\s*"')
 _NESTED: Final = regex(rb'"ph":\s*"[BE]"')
 _COLLECTIVE: Final = b'"Collective name"'
 _CALL: Final = b'"record_param_comms"'
@@ -59,11 +59,7 @@ _TAIL: Final = 1 << 18
 
 
 class Layout(NamedTuple):
-    """How a file writes its events: what begins one, up to its category, and the expression.
-
-    ``token`` begins with the ``X`` of a complete event, a letter that is rare in such a text: to
-    look for it is twice as fast as for the quote before ``cat``.
-    """
+    """How a file writes its events: the text that begins a category, and the expression."""
 
     token: bytes
     event: re.Pattern[bytes]
@@ -82,9 +78,14 @@ def layout_of(head: bytes) -> Layout | None:
         return None
     blanks = set(_BLANKS.findall(whole))
     # One form of blanks, as Kineto writes them, need not be looked for as any blanks.
-    told = [re.escape(each.decode()) for each in blanks.pop()] if len(blanks) == 1 else []
+    return Layout(found[0], _expression(found[0], blanks.pop() if len(blanks) == 1 else ()))
+
+
+def _expression(token: bytes, blanks: Iterable[bytes] = ()) -> re.Pattern[bytes]:
+    """For events with these blanks; without any told, for those with any."""
+    told = [re.escape(each.decode()) for each in blanks]
     event = re.sub("@", lambda _: told.pop(0) if told else r"\s*", _EVENT)
-    return Layout(found[0], re.compile(re.escape(found[0]) + event.encode()))
+    return re.compile(re.escape(token) + event.encode())
 
 
 def scan(path: Source, first: bytes, stream: Iterator[bytes], layout: Layout, trace: Trace) -> Keys:
@@ -121,7 +122,6 @@ class _Scanner:
     def __init__(self, path: Source, layout: Layout, trace: Trace) -> None:
         self._path = path
         self._token, self._events = layout
-        self._before_category = self._token.index(b'"cat"')
         self._trace = trace
         self._sink = Sink(trace, _key)
         self._moves: dict[bytes, Transfer | None] = {}
@@ -132,10 +132,13 @@ class _Scanner:
         at = -1
         while (at := text.find(_COLLECTIVE, at + 1, edge)) >= 0:
             self._collective(text, at, moved)
-        if self._sink.feed(self._events.findall(text, 0, edge), moved):
+        rows = self._events.findall(text, 0, edge)
+        if odd := self._sink.feed(rows, moved):
             for found in self._events.finditer(text, 0, edge):
                 if found[1] is None:
                     self._odd(text, found.start() + len(self._token), moved)
+            if 2 * odd > len(rows):  # some old versions write each category in its own way
+                self._events = _expression(self._token)
 
     def _odd(self, text: bytes, at: int, moved: dict[bytes, tuple[Transfer, int]]) -> None:
         """An event that does not fit, from the text behind its category's opening quote."""
@@ -162,7 +165,7 @@ class _Scanner:
 
     def _collective(self, text: bytes, at: int, moved: dict[bytes, tuple[Transfer, int]]) -> None:
         """The collective whose arguments stand at ``at``: by correlation, or as a record."""
-        begin = max(0, text.rfind(self._token, 0, at)) + self._before_category
+        begin = max(0, text.rfind(self._token, 0, at))
         event = text[begin : text.find(b"}", at) + 1]
         try:
             if not self._plain_collective(event, moved):
