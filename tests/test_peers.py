@@ -285,3 +285,13 @@ def test_who_lacks_a_trait_and_what_compares_nothing_keep_nobody_else_from_it() 
     )
     assert found["gpu-03"].status is Status.WARN
     assert found["gpu-00"].kind is Kind.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("name", ["driver", "kernel_driver"])
+def test_a_trait_that_is_called_like_a_driver_is_compared(name: str) -> None:
+    check = replace(CHECK, peers=(Trait(name, WORDS, ODD),))
+    results = [
+        told(f"gpu-{n}", {name: version}, driver="mlx5_core")
+        for n, version in enumerate(["24.10", "24.10", "23.07"])
+    ]
+    assert by_host(compare([check], results))["gpu-2"].status is Status.WARN

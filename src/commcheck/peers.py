@@ -25,9 +25,9 @@ from commcheck.report.ranges import natural
 
 GROUP: Final = "peers"
 PLATFORM: Final = "platform"
-DRIVER: Final = "driver"
+DRIVER: Final = "kernel_driver"
 """Keys under which the engine adds to the traits whose peer the host is, and of a rail the kernel
-driver of its card, where it is known."""
+driver of its card, where it is known: under a name that no check has for a trait."""
 
 VARIABLE: Final = "commcheck_peers"
 
@@ -45,10 +45,10 @@ def placed(verdict: Verdict, host: Host, platform: str, subject: Subject | None 
     """A verdict of ``to_compare`` with the peer group it belongs to; any other as it is."""
     if verdict.kind is not Kind.UNDECIDABLE or not verdict.measured:
         return verdict
-    more = {GROUP: group_of(host, platform), PLATFORM: platform}
-    if isinstance(subject, Rail) and subject.driver:
-        more[DRIVER] = subject.driver
-    return replace(verdict, measured={**verdict.measured, **more})
+    group = {GROUP: group_of(host, platform), PLATFORM: platform}
+    card = {DRIVER: subject.driver} if isinstance(subject, Rail) and subject.driver else {}
+    # What a check has read is never covered: all hosts would be alike in it.
+    return replace(verdict, measured={**card, **verdict.measured, **group})
 
 
 def is_waiting(result: Result) -> bool:

@@ -30,7 +30,6 @@ _COLLNET: Final = regex(
     r"(?:/GDRDMA(?:\(PCI\))?)?"
 )
 
-
 Step = tuple[int, int, int, int, bool]
 """A channel's step: channel, source, target, 1 where the receiver says it, collective or not."""
 

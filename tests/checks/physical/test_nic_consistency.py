@@ -33,7 +33,7 @@ def test_a_rail_in_a_few_plain_values(judged: Judge) -> None:
         "gid_index": 3,
         "peers": "gpu-roce",
         "platform": "gpu-roce",
-        "driver": "mlx5_core",
+        "kernel_driver": "mlx5_core",
     }
 
 

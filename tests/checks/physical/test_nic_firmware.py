@@ -30,7 +30,7 @@ def test_vendor_driver(judged: Judge) -> None:
         "driver_version": "24.10-1.1.4",
         "peers": "gpu-roce",
         "platform": "gpu-roce",
-        "driver": "mlx5_core",
+        "kernel_driver": "mlx5_core",
     }
 
 
