@@ -185,3 +185,12 @@ def test_strict_makes_a_layer_with_warnings_break() -> None:
     some = [result((Status.WARN, Kind.NONE))]
     assert layer_word(some) == "pass, with warnings"
     assert layer_word(some, strict=True) == "breaks here"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(Status.PASS, Kind.GATED), (Status.ERROR, Kind.NONE), (Status.WARN, Kind.CHECK)],
+)
+def test_a_verdict_that_no_row_of_the_table_is_for_is_refused(status: Status, kind: Kind) -> None:
+    with pytest.raises(ValueError, match="no verdict is"):
+        Verdict(status=status, kind=kind, reason="odd")

@@ -293,6 +293,8 @@ class Verdict:
         """Refuse what no report could show honestly."""
         if not self.reason.strip():
             raise ValueError("a verdict needs a reason")
+        if (self.status, self.kind) not in TABLE:
+            raise ValueError(f"no verdict is {self.status} and {self.kind or 'of no kind'}")
         if self.status is Status.FAIL and not (self.cause and self.remedies):
             raise ValueError(f"a fail needs a cause and a remedy: {self.reason}")
 
