@@ -256,15 +256,31 @@ def call_ns(o):
     return max(1000, int(o.launch_us * US * .8))
 
 
-def step_metrics(events, s, e, host, o):
+LATENCY_NS = 10_000
+
+
+def host_wait_ns(before, events, after, s, e, o):
+    """Gaps between compute kernels until the launch had its effect, without what ended in them."""
+    cs = sorted((x for x in events if x.kind == "compute"), key=lambda x: x.start)
+    cs = [x for x in before if x.kind == "compute"][-1:] + cs + [x for x in after if x.kind == "compute"][:1]
+    held = union((x.start, x.end) for x in (*before, *events, *after) if x.kind != "compute")
+    waits = []
+    for a, b in zip(cs, cs[1:]):
+        called = b.launch + call_ns(o)
+        if b.start > a.end and called > a.end:
+            gap = [(a.end, min(b.start, called + LATENCY_NS))]
+            waits += subtract(gap, [x for x in held if x[1] <= b.start])
+    return sum(max(0, min(y, e) - max(x, s)) for x, y in waits)
+
+
+def step_metrics(events, s, e, host, o, before=(), after=()):
     comp = union((x.start, x.end) for x in events if x.kind == "compute")
     comm = union((x.start, x.end) for x in events if x.kind == "comm")
     mem = union((x.start, x.end) for x in events if x.kind == "mem")
     allu = union((x.start, x.end) for x in events)
     over = intersect(comm, comp)
     blank = subtract(comm, comp)
-    cs = sorted((x for x in events if x.kind == "compute"), key=lambda x: x.start)
-    host_wait = sum(max(0, b.start - a.end) for a, b in zip(cs, cs[1:]) if b.launch + call_ns(o) > a.end)
+    host_wait = host_wait_ns(before, events, after, s, e, o)
     t = e - s
     d = {"step_time_ms": ms(t), "host_step_ms": ms(host), "compute_busy_ms": ms(length(comp)),
          "comm_busy_ms": ms(length(comm)), "mem_busy_ms": ms(length(mem)), "overlapped_ms": ms(length(over)),
@@ -607,12 +623,16 @@ def make(out: str, o: argparse.Namespace) -> tuple[list[str], dict]:
     t, seq, k = o.t0, 0, 0
     steps = o.steps
 
+    last = [()] * o.ranks
+
     def flush(cur, nxt):
         step, start, ends, evs = cur
         for r, events in enumerate(evs):
             a = min(x.start for x in events)
             b = min(x.start for x in nxt[r]) if nxt else max(ends[r], max(x.end for x in events))
-            tot[r].add(step_metrics(events, a, b, ends[r] - start[r], o), events, o.world)
+            of = step_metrics(events, a, b, ends[r] - start[r], o, last[r], nxt[r] if nxt else ())
+            tot[r].add(of, events, o.world)
+            last[r] = events
         if o.ranks > 1:
             by = {}
             for r, events in enumerate(evs):
@@ -684,7 +704,7 @@ DEMO = [
     dict(name="zero3_gather_bound", mode="zero3", prefetch=0, busbw=12, layer_mb=25, layers=6,
          verdict="ZeRO-3 all-gather bound"),
     dict(name="straggler", ranks=4, straggler=2, straggler_factor=1.35, kernels=3, verdict="rank 2 is slow"),
-    dict(name="launch_bound", kernel_us=6, launch_us=14, kernels=12, layer_mb=4, verdict="host cannot launch fast enough"),
+    dict(name="launch_bound", kernel_us=4, launch_us=14, kernels=12, layer_mb=2, verdict="host cannot launch fast enough"),
 ]
 
 

@@ -24,7 +24,7 @@ FOUND = {
     "small_buckets": (Status.FAIL, causes.SMALL_COLLECTIVES, "60 collectives a step"),
     "zero3_gather_bound": (Status.FAIL, causes.GATHER_BOUND, "64 % of the forward pass"),
     "straggler": (Status.FAIL, causes.STRAGGLER, "rank 2 starts its collectives 3.06 ms late"),
-    "launch_bound": (Status.FAIL, causes.LAUNCH_BOUND, "for 41 % of the step"),
+    "launch_bound": (Status.FAIL, causes.LAUNCH_BOUND, "for 46 % of the step"),
 }
 
 
@@ -62,6 +62,7 @@ def step(**share: float) -> Step:
         mem_extra_ns=0,
         idle_ns=100_000_000 - compute - exposed,
         host_wait_ns=ns.get("host", 0),
+        exposed_unfed_ns=ns.get("unfed", 0),
         kernels=10,
         comm_kernels=1 if comm else 0,
         forward_ns=None,
@@ -92,9 +93,14 @@ CASES: dict[str, tuple[dict[str, Any], Known, list[tuple[Status, Cause | None]]]
         [(Status.WARN, causes.NOT_OVERLAPPED)],
     ),
     "launches first": (
-        {"comm": 40, "exposed": 35, "host": 40},
+        {"comm": 40, "exposed": 35, "host": 40, "unfed": 20},
         Known(),
         [(Status.FAIL, causes.LAUNCH_BOUND)],
+    ),
+    "launches do not explain what is exposed elsewhere": (
+        {"comm": 40, "exposed": 35, "host": 40, "unfed": 19},
+        Known(),
+        [(Status.FAIL, causes.LAUNCH_BOUND), (Status.FAIL, causes.NOT_OVERLAPPED)],
     ),
     "launches as well": (
         {"comm": 40, "exposed": 35, "host": 20},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from commcheck.trace.facts import RankFacts
-from tests.trace.chrome import Event, kernel, launch, step, text_of, write
+from commcheck.trace.feeding import LATENCY_NS
+from tests.trace.chrome import Event, kernel, launch, step, text_of, write, x
 from tests.trace.expected import assert_identity, facts_of
 
 AR, SR = "ncclDevKernel_AllReduce_Sum_f32_RING_LL()", "ncclDevKernel_SendRecv()"
@@ -80,6 +81,49 @@ def test_a_launch_that_ends_after_the_kernel_before_it_is_waited_for(tmp_path: P
     ).steps
     assert waits.host_wait_ns == 9_000
     assert waits.idle_ns == 100_000 - 10_000 - 24_000
+
+
+def test_what_a_kernel_waits_for_after_its_launch_is_not_the_host(tmp_path: Path) -> None:
+    """Launched 25 us into the gap of an all-to-all that it needs: the rest is communication."""
+    (held,) = facts(
+        tmp_path,
+        *(step(1, 0, 900), *pair(1, 1, 100, 100), *pair(2, 2, 200, 600, SR)),
+        *pair(3, 223, 805, 50),  # done at 225
+    ).steps
+    assert (held.host_wait_ns, held.exposed_unfed_ns) == (0, 0)
+    (alone,) = facts(
+        tmp_path, *(step(1, 0, 900), *pair(1, 1, 100, 100), *pair(3, 223, 805, 50))
+    ).steps
+    assert alone.host_wait_ns == 25_000 + LATENCY_NS  # what held it then is on no stream
+
+
+def test_a_host_that_waits_for_a_collective_is_not_slow(tmp_path: Path) -> None:
+    """The next launch comes once the all-reduce is over: the host had waited for it."""
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 900), *pair(1, 1, 100, 100), *pair(2, 2, 200, 600, AR)),
+        *pair(3, 810, 815, 50),
+    ).steps
+    assert only.host_wait_ns == 15_000
+
+
+def test_a_gap_under_a_collective_that_goes_on_is_the_hosts(tmp_path: Path) -> None:
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 900), *pair(1, 1, 100, 100), *pair(2, 2, 150, 600, AR)),
+        *pair(3, 296, 300, 450),
+    ).steps
+    assert (only.host_wait_ns, only.exposed_unfed_ns) == (100_000, 100_000)
+
+
+def test_what_is_waited_before_a_steps_first_kernel_is_of_the_step_before(tmp_path: Path) -> None:
+    one, two = facts(
+        tmp_path,
+        *(step(1, 0, 50), *pair(1, 10, 60, 20)),
+        *(step(2, 50, 100), launch(110, 2, 2, "cudaMemcpyAsync")),
+        *(x("gpu_memcpy", "Memcpy HtoD", 115, 5, tid=8, correlation=2), *pair(3, 118, 124, 20)),
+    ).steps
+    assert (one.end, one.host_wait_ns, two.host_wait_ns) == (115_000, 35_000, 4_000)
 
 
 def test_without_launches_nobody_knows_who_waited(tmp_path: Path) -> None:

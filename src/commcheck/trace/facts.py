@@ -35,7 +35,8 @@ class Step:
     longest_blank_ns: int  # the longest single stretch of exposed communication
     mem_extra_ns: int
     idle_ns: int
-    host_wait_ns: int | None  # idle of the busiest compute stream that waits for the host's launch
+    host_wait_ns: int | None  # in which the busiest compute stream waits for the host's launch
+    exposed_unfed_ns: int = 0  # of exposed_judged_ns: with a kernel launched in time it were hidden
     kernels: int
     comm_kernels: int
     forward_ns: int | None

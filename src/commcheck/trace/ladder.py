@@ -76,24 +76,24 @@ def _silence(job: JobFacts) -> Verdict | None:
 
 def _shares(job: JobFacts) -> Shares:
     worst = max(job.ranks, key=lambda rank: rank.share("exposed_judged_ns") or 0.0)
-    waits = [wait for rank in job.ranks if (wait := rank.share("host_wait_ns")) is not None]
     return Shares(
         rank=worst,
         exposed=worst.share("exposed_judged_ns") or 0.0,
         comm=worst.share("comm_ns") or 0.0,
         overlap=worst.overlap,
-        host_wait=max(waits, default=None),
+        unfed=worst.share("exposed_unfed_ns") or 0.0,
         bubble=max(rank.share("bubble_ns") or 0.0 for rank in job.ranks),
     )
 
 
 def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[Rung]:
     waiting = waiting_of(job, shares, limits)
-    launch = launch_rung(job, limits, shares.exposed)
+    own = shares.exposed - shares.unfed
+    launch = launch_rung(job, limits, own)
     rungs = [*waiting.rungs, *launch]
     bubble = bubble_rung(shares, limits)
     wire = wire_rung(job, shares, limits, known)
-    if waiting.explains or (launch and (shares.host_wait or 0.0) >= shares.exposed):
+    if waiting.explains or (launch and own <= limits.exposed_warn):
         # The communication only shows what the late rank, or the slow host, does to it.
         return [*rungs, *bubble]
     if shares.exposed <= limits.exposed_warn:

@@ -48,7 +48,7 @@ class Shares:
     exposed: float
     comm: float
     overlap: float | None
-    host_wait: float | None
+    unfed: float  # of exposed: beneath it a kernel would run, had the host launched it in time
     bubble: float
 
 
@@ -124,7 +124,10 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
 
 
 def launch_rung(job: JobFacts, limits: Limits, exposed: float) -> list[Rung]:
-    """The host: does the compute stream wait for launches?"""
+    """The host: does the compute stream wait for launches?
+
+    ``exposed``: share of the step with communication exposed for other reasons.
+    """
     waits = [(rank.share("host_wait_ns") or 0.0, rank) for rank in job.ranks]
     wait, rank = max(waits, key=lambda each: each[0])
     if wait <= limits.host_wait_warn:

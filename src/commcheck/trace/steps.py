@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from statistics import median
 from typing import Final
 
@@ -12,9 +13,11 @@ from commcheck.lazy import dataclass
 from commcheck.trace import names
 from commcheck.trace.collectives import calls_of, link_records, moved_of
 from commcheck.trace.facts import Lane, RankFacts, Step
+from commcheck.trace.feeding import Feeding
 from commcheck.trace.intervals import Span, clip, intersect, length, longest, subtract, union
 from commcheck.trace.lanes import label_of, lanes_of
-from commcheck.trace.names import POINT_TO_POINT, Kind
+from commcheck.trace.names import Kind
+from commcheck.trace.sets import Row, Sets, rows_of, sets_in, sets_of
 from commcheck.trace.store import Device, Trace
 from commcheck.trace.windows import Window, windows
 
@@ -23,14 +26,13 @@ UNLINKED_MOST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
-    """K, C, M of one window, and of C the parts that are of a kind of their own."""
+class _Part:
+    """A window as it is measured. ``waits``: None where no launch is known; may begin before it."""
 
-    compute: list[Span]
-    comm: list[Span]
-    mem: list[Span]
-    pipeline: list[Span]  # send and receive
-    collective: list[Span]  # C without them
+    window: Window
+    rows: list[Row]
+    sets: Sets
+    waits: list[Span] | None
 
 
 def measure(trace: Trace) -> tuple[RankFacts, ...]:
@@ -48,14 +50,12 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
     found, outside = windows(trace, device)
     unlinked = device.launch_start.count(-1)
     knows_launches = unlinked <= UNLINKED_MOST * len(device.start)
-    steps = []
-    over: list[_Row] = []
+    feeding = Feeding(trace, device) if knows_launches and trace.layout != "cpu" else None
     forwards = _by_thread(trace) if _gathers(trace, device) else {}
-    for window in found:
-        rows = _rows(device, window.events)
-        sets, over = _sets(trace, device, window, rows, over)
-        wait = _host_wait(trace, device, rows) if knows_launches and trace.layout != "cpu" else None
-        steps.append(_step(trace, device, window, sets, rows, wait, forwards))
+    steps = [
+        _step(trace, device, part, waits, forwards)
+        for part, waits in _waited(_parts(trace, device, found, feeding))
+    ]
     calls = calls_of(trace, device, found)
     return RankFacts(
         file=trace.file,
@@ -81,75 +81,44 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
 
 _NEVER: Final = 1 << 62
 
-_Row = tuple[int, int, int, int]
-"""Start, end, code, index of a device event."""
+
+def _parts(
+    trace: Trace, device: Device, found: Sequence[Window], feeding: Feeding | None
+) -> Iterator[_Part]:
+    over: list[Row] = []
+    for window in found:
+        rows = rows_of(device, window.events)
+        sets, over = sets_in(trace, device, window, rows, over)
+        waits = feeding.waits(rows, sets.comm, sets.mem) if feeding else None
+        yield _Part(window, rows, sets, waits)
 
 
-def _rows(device: Device, events: Iterable[int]) -> list[_Row]:
-    """The events in the order of their begin."""
-    start, end, code = device.start, device.end, device.code
-    order = sorted(events, key=start.__getitem__)
-    return [(start[index], end[index], code[index], index) for index in order]
+def _waited(parts: Iterable[_Part]) -> Iterator[tuple[_Part, list[Span] | None]]:
+    """Each window with what is waited for the host in it.
 
-
-def is_pipeline(trace: Trace, device: Device, code: int, index: int) -> bool:
-    """True for send and receive: they wait for a neighbour."""
-    moved = device.transfers.get(index)
-    kind = moved[0].kind if moved else names.collective(trace.codes[code].name)
-    return kind in POINT_TO_POINT
-
-
-def sets_of(trace: Trace, device: Device, rows: Sequence[_Row], start: int, end: int) -> Sets:
-    """The sets of a window from the events that may reach into it."""
-    kinds = [code.kind for code in trace.codes]
-    computes = [kind is Kind.COMPUTE for kind in kinds]
-    compute = [(row[0], row[1]) for row in rows if computes[row[2]]]
-    parts: dict[Kind, list[Span]] = {kind: [] for kind in Kind}
-    pipeline: list[Span] = []
-    collective: list[Span] = []
-    for at, until, code, index in (row for row in rows if not computes[row[2]]):
-        kind = kinds[code]
-        parts[kind].append((at, until))
-        if kind is Kind.COMM or kind is Kind.OPERATOR:
-            waits = is_pipeline(trace, device, code, index)
-            (pipeline if waits else collective).append((at, until))
-    comm = clip(union(parts[Kind.COMM]), start, end)
-    waiting = clip(union(pipeline), start, end)
-    return Sets(
-        compute=clip(union(compute), start, end),
-        comm=comm,
-        mem=clip(union(parts[Kind.MEM]), start, end),
-        pipeline=waiting,
-        # Rows that are unions already do not tell their parts: there, all but the waiting.
-        collective=subtract(comm, waiting)
-        if parts[Kind.OPERATOR]
-        else clip(union(collective), start, end),
-    )
-
-
-def _sets(
-    trace: Trace, device: Device, window: Window, rows: list[_Row], over: list[_Row]
-) -> tuple[Sets, list[_Row]]:
-    """The sets of a window, and the events that reach beyond it, for the next one."""
-    here = over + rows
-    beyond = [
-        (max(start, window.end), end, code, index)
-        for start, end, code, index in here
-        if end > window.end
-    ]
-    return sets_of(trace, device, here, window.start, window.end), beyond
+    Before the first kernel of a window it is waited in the one before: that gap is of both.
+    """
+    for part, after in pairwise(chain(parts, (None,))):
+        if part is None:
+            continue
+        end = part.window.end
+        if part.waits is None:
+            yield part, None
+        else:
+            begun = [wait for wait in (after and after.waits) or () if wait[0] < end]
+            yield part, clip((*part.waits, *begun), part.window.start, end)
 
 
 def _step(
     trace: Trace,
     device: Device,
-    window: Window,
-    sets: Sets,
-    rows: list[_Row],
-    host_wait_ns: int | None,
+    part: _Part,
+    waits: list[Span] | None,
     forwards: dict[int, list[Span]],
 ) -> Step:
+    window, sets, rows = part.window, part.sets, part.rows
     exposed = subtract(sets.comm, sets.compute)
+    judged = subtract(sets.collective, sets.compute)
     busy = union(sets.compute + sets.comm)
     mem_extra = length(subtract(sets.mem, busy))
     whole = window.end - window.start
@@ -169,42 +138,19 @@ def _step(
         overlapped_ns=length(intersect(sets.comm, sets.compute)),
         exposed_ns=length(exposed),
         exposed_strict_ns=length(subtract(exposed, sets.mem)),
-        exposed_judged_ns=length(subtract(sets.collective, sets.compute)),
+        exposed_judged_ns=length(judged),
         bubble_ns=length(subtract(sets.pipeline, sets.compute)),
         longest_blank_ns=longest(exposed),
         mem_extra_ns=mem_extra,
         idle_ns=whole - length(busy) - mem_extra,
-        host_wait_ns=host_wait_ns,
+        host_wait_ns=None if waits is None else length(waits),
+        exposed_unfed_ns=length(intersect(judged, waits)) if waits else 0,
         kernels=(counts[Kind.TASK] or counts[Kind.COMPUTE]) + comm_kernels,
         comm_kernels=comm_kernels,
         forward_ns=forward[0],
         gather_ns=forward[1],
         gather_exposed_ns=forward[2],
     )
-
-
-def _host_wait(trace: Trace, device: Device, rows: list[_Row]) -> int:
-    """Gaps on the busiest compute stream whose later kernel was launched only within them.
-
-    The end of the launch call counts, not its begin: a call that is under way when the kernel
-    before it ends has not queued anything yet.
-    """
-    stream_of = [code.stream if code.kind is Kind.COMPUTE else "" for code in trace.codes]
-    streams: dict[str, list[_Row]] = defaultdict(list)
-    for row in rows:
-        streams[stream_of[row[2]]].append(row)
-    streams.pop("", None)
-    if not streams:
-        return 0
-    busiest = max(streams.values(), key=lambda mine: sum(row[1] - row[0] for row in mine))
-    launch_end = device.launch_end
-    waited, before = 0, busiest[0][1]
-    for start, end, _, index in busiest[1:]:
-        if start > before and launch_end[index] > before:
-            waited += start - before
-        if end > before:
-            before = end
-    return waited
 
 
 def _gathers(trace: Trace, device: Device) -> bool:
@@ -223,7 +169,7 @@ def _by_thread(trace: Trace) -> dict[int, list[Span]]:
 
 
 def _forward(
-    trace: Trace, device: Device, rows: list[_Row], forwards: dict[int, list[Span]]
+    trace: Trace, device: Device, rows: list[Row], forwards: dict[int, list[Span]]
 ) -> tuple[int | None, int | None, int | None]:
     """Length of the forward pass on the device, all-gather in it, and of that the exposed part.
 
@@ -232,7 +178,7 @@ def _forward(
     Of the forward pass is what the annotation's own thread launches within it: autograd launches
     the backward pass from another.
     """
-    inside: list[_Row] = []
+    inside: list[Row] = []
     gathers: list[Span] = []
     for row in rows if forwards else ():
         index = row[3]
@@ -266,8 +212,8 @@ def _middle(found: Sequence[Window]) -> Window:
 def _lanes(trace: Trace, device: Device, found: Sequence[Window]) -> tuple[Lane, ...]:
     chosen = _middle(found)
     before = found[max(0, found.index(chosen) - 1)].events
-    rows = _rows(device, chosen.events) + (
-        _rows(device, before) if before is not chosen.events else []
+    rows = rows_of(device, chosen.events) + (
+        rows_of(device, before) if before is not chosen.events else []
     )
     sets = sets_of(trace, device, rows, chosen.start, chosen.end)
     labelled: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
