@@ -21,9 +21,11 @@ compare the two traces.
 Healthy though odd: the first profiled step may carry warm-up and the last may be cut; medians are
 judged and outliers named. The last DDP bucket is always exposed. Tensor-parallel collectives are
 exposed by nature, and send and receive of pipeline stages are a bubble: neither is cured by
-buckets. The protocol in an NCCL kernel's name (LL) is that of the entry point, not of the run. Of
-one rank alone nothing tells waiting from a slow wire. The profiler itself slows the host: a
-launch-bound share near the limit may vanish without it.
+buckets. Ring attention sends and receives too, and NCCL runs an all-to-all as a SendRecv kernel:
+without the description of its group nobody can tell which it is. The protocol in an NCCL kernel's
+name (LL) is that of the entry point, not of the run. Of one rank alone nothing tells waiting from a
+slow wire. The profiler itself slows the host: a launch-bound share near the limit may vanish
+without it.
 """
 
 from __future__ import annotations

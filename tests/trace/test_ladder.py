@@ -10,10 +10,11 @@ import pytest
 
 from commcheck.model import Cause, Kind, Status
 from commcheck.trace import causes
-from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew, Step
+from commcheck.trace.facts import JobFacts, Moved, Part, RankFacts, Skew, Step
 from commcheck.trace.ladder import judge, silent_ranks
 from commcheck.trace.limits import Limits
 from commcheck.trace.ranks import job_of
+from commcheck.trace.roles import Role
 from commcheck.trace.rungs import Known, pct, straggler
 from tests.trace.expected import facts_of, made
 from tests.trace.make_trace import DEMO
@@ -39,11 +40,18 @@ def test_each_demonstration_has_its_one_cause(tmp_path: Path, options: dict[str,
     assert bool(verdict.remedies) is (cause is not None)
 
 
-def step(**share: float) -> Step:
-    """A step of 100 ms; arguments are percents of it, by the beginning of the field's name."""
+def step(*, roles: dict[Role, tuple[float, float]] | None = None, **share: float) -> Step:
+    """A step of 100 ms; arguments are percents of it, by the beginning of the field's name.
+
+    ``roles``: communication and what of it is exposed, by what the groups are for.
+    """
     ns = {name: int(value * 1_000_000) for name, value in share.items()}
+    parts = {
+        role: Part(int(comm * 1_000_000), int(exposed * 1_000_000))
+        for role, (comm, exposed) in (roles or {}).items()
+    }
     comm, exposed = ns.get("comm", 0), ns.get("exposed", 0)
-    bubble = ns.get("bubble", 0)
+    bubble, tensor, untold = (ns.get(name, 0) for name in ("bubble", "tensor", "untold"))
     compute = ns.get("compute", 100_000_000 - exposed)
     return Step(
         name="ProfilerStep#1",
@@ -56,8 +64,10 @@ def step(**share: float) -> Step:
         overlapped_ns=comm - exposed,
         exposed_ns=exposed,
         exposed_strict_ns=exposed,
-        exposed_judged_ns=exposed - bubble,
+        exposed_judged_ns=exposed - bubble - tensor - untold,
         bubble_ns=bubble,
+        untold_ns=untold,
+        exposed_tensor_ns=tensor,
         longest_blank_ns=exposed,
         mem_extra_ns=0,
         idle_ns=100_000_000 - compute - exposed,
@@ -68,11 +78,12 @@ def step(**share: float) -> Step:
         forward_ns=None,
         gather_ns=None,
         gather_exposed_ns=None,
+        roles=parts,
     )
 
 
 def job(
-    tmp_path: Path, *, about: str = "default_pg", framework: str = "", **share: float
+    tmp_path: Path, *, about: str = "default_pg", framework: str = "", **share: Any
 ) -> JobFacts:
     paths, _ = made(tmp_path, ranks=1, world=8, layers=2, kernels=2, steps=2)
     facts = facts_of(paths[0])
@@ -112,13 +123,59 @@ CASES: dict[str, tuple[dict[str, Any], Known, list[tuple[Status, Cause | None]]]
         Known(),
         [(Status.WARN, causes.PIPELINE_BUBBLE)],
     ),
+    "sends and receives of nobody knows what": (
+        {"comm": 60, "exposed": 50, "untold": 40},
+        Known(),
+        [(Status.SKIP, None)],
+    ),
+    "some of them, beside what is exposed": (
+        {"comm": 60, "exposed": 52, "untold": 16},
+        Known(),
+        [(Status.FAIL, causes.NOT_OVERLAPPED), (Status.SKIP, None)],
+    ),
+    "few of them": ({"comm": 60, "exposed": 15, "untold": 15}, Known(), [(Status.PASS, None)]),
     "tensor parallel": (
-        {"comm": 40, "exposed": 35, "about": "TENSOR_MODEL_PARALLEL_GROUP"},
+        {"comm": 40, "exposed": 35, "tensor": 35, "roles": {Role.TENSOR: (40, 35)}},
         Known(),
         [(Status.WARN, causes.TENSOR_PARALLEL)],
     ),
-    "data parallel is not tensor parallel": (
-        {"comm": 40, "exposed": 35, "about": "DATA_PARALLEL_GROUP_WITH_CP"},
+    "gradients beside tensor parallel": (
+        {
+            "comm": 70,
+            "exposed": 55,
+            "tensor": 20,
+            "roles": {Role.TENSOR: (30, 20), Role.OTHER: (40, 35)},
+        },
+        Known(),
+        [(Status.WARN, causes.TENSOR_PARALLEL), (Status.FAIL, causes.NOT_OVERLAPPED)],
+    ),
+    "experts": (
+        {"comm": 42, "exposed": 42, "roles": {Role.EXPERT: (42, 42)}},
+        Known(),
+        [(Status.FAIL, causes.EXPERT_PARALLEL)],
+    ),
+    "a little of experts": (
+        {"comm": 20, "exposed": 20, "roles": {Role.EXPERT: (20, 20)}},
+        Known(),
+        [(Status.WARN, causes.EXPERT_PARALLEL)],
+    ),
+    "a ring": (
+        {"comm": 95, "exposed": 42, "roles": {Role.CONTEXT: (95, 42)}},
+        Known(),
+        [(Status.FAIL, causes.CONTEXT_PARALLEL)],
+    ),
+    "experts and gradients, each too much": (
+        {"comm": 60, "exposed": 40, "roles": {Role.EXPERT: (30, 20), Role.OTHER: (30, 20)}},
+        Known(),
+        [(Status.FAIL, causes.EXPERT_PARALLEL), (Status.FAIL, causes.NOT_OVERLAPPED)],
+    ),
+    "experts and gradients, only together too much": (
+        {"comm": 24, "exposed": 24, "roles": {Role.EXPERT: (12, 12), Role.OTHER: (12, 12)}},
+        Known(),
+        [(Status.WARN, causes.NOT_OVERLAPPED)],
+    ),
+    "gradients that hidden sends of stages make look overlapped": (
+        {"comm": 92, "exposed": 32, "roles": {Role.PIPELINE: (60, 0), Role.OTHER: (32, 32)}},
         Known(),
         [(Status.FAIL, causes.NOT_OVERLAPPED)],
     ),
@@ -284,15 +341,22 @@ def part(count: int, time_us: int, *, about: str = "default_pg", tiny: int = 0) 
     )
 
 
-@pytest.mark.parametrize(
-    ("tensor_us", "cause"), [(50, causes.NOT_OVERLAPPED), (51, causes.TENSOR_PARALLEL)]
-)
-def test_tensor_parallel_is_more_than_half(tmp_path: Path, tensor_us: int, cause: Cause) -> None:
-    parts = (part(1, tensor_us, about="TENSOR_MODEL_PARALLEL_GROUP"), part(1, 100 - tensor_us))
-    (verdict,) = judge(moved_as(tmp_path, *parts, comm=40, exposed=35), Limits(), Known())
-    assert verdict.cause is cause
-    told = "51 % of the communication time in tensor-parallel groups" in verdict.reason
-    assert told is (cause is causes.TENSOR_PARALLEL)
+def test_small_collectives_of_tensor_groups_are_none_of_buckets(tmp_path: Path) -> None:
+    many = part(200, 200 * 101, about="TENSOR_MODEL_PARALLEL_GROUP", tiny=200)
+    (verdict,) = judge(moved_as(tmp_path, many, comm=40, exposed=35), Limits(), Known())
+    assert verdict.cause is causes.NOT_OVERLAPPED
+
+
+def test_a_part_of_what_is_exposed_is_told_with_the_whole(tmp_path: Path) -> None:
+    roles = {Role.EXPERT: (30, 20), Role.OTHER: (30, 20)}
+    first, _ = judge(job(tmp_path, comm=60, exposed=40, roles=roles), Limits(), Known())
+    assert "expert-parallel groups is 20 % of the step, 40 % with all others" in first.reason
+
+
+def test_what_is_left_out_of_the_communication_is_told(tmp_path: Path) -> None:
+    roles = {Role.PIPELINE: (60, 0), Role.OTHER: (32, 32)}
+    (only,) = judge(job(tmp_path, comm=92, exposed=32, roles=roles), Limits(), Known())
+    assert "communication without that of pipeline groups takes 32 %" in only.reason
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from commcheck.trace.facts import RankFacts
 from commcheck.trace.feeding import LATENCY_NS
+from commcheck.trace.roles import Role, role_of
 from tests.trace.chrome import Event, kernel, launch, step, text_of, write, x
 from tests.trace.expected import assert_identity, facts_of
 
@@ -132,13 +135,88 @@ def test_without_launches_nobody_knows_who_waited(tmp_path: Path) -> None:
     assert any("whether the host launches fast enough" in note for note in measured.notes)
 
 
-def test_send_and_receive_are_a_bubble(tmp_path: Path) -> None:
+def of_group(about: str, kind: str = "send") -> dict[str, object]:
+    """Arguments of a collective in a group of that description."""
+    about_it: dict[str, object] = {"Collective name": kind, "Process Group Description": about}
+    return {**about_it, "Process Group Ranks": "[0, 1]", "Group size": 2, "dtype": "Float"}
+
+
+@pytest.mark.parametrize(
+    ("about", "kind", "want"),
+    [
+        ("PIPELINE_MODEL_PARALLEL_GROUP", "send", (30_000, 0, 5_000, 0)),
+        ("mesh_pp", "recv", (30_000, 0, 5_000, 0)),
+        ("CONTEXT_PARALLEL_GROUP", "send", (0, 0, 35_000, 0)),
+        ("EXPERT_MODEL_PARALLEL_GROUP", "all_to_allv", (0, 0, 35_000, 0)),
+        ("TENSOR_MODEL_PARALLEL_GROUP", "allreduce", (0, 0, 5_000, 30_000)),
+        ("default_pg", "send", (0, 30_000, 5_000, 0)),
+        ("default_pg", "all_to_all", (0, 0, 35_000, 0)),
+        (None, "", (0, 30_000, 5_000, 0)),
+    ],
+)
+def test_send_and_receive_are_what_their_group_is_for(
+    tmp_path: Path, about: str | None, kind: str, want: tuple[int, ...]
+) -> None:
+    """A bubble, nobody knows what, exposed, or exposed by nature."""
+    args = {} if about is None else of_group(about, kind)
     (only,) = facts(
         tmp_path,
         *(step(1, 0, 100), *pair(1, 1, 10, 10)),
-        *(*pair(2, 2, 20, 30, SR), *pair(3, 3, 60, 5, AR)),
+        *(launch(2, 2, 2), kernel(20, 30, 2, SR, **args), *pair(3, 3, 60, 5, AR)),
     ).steps
-    assert (only.exposed_ns, only.bubble_ns, only.exposed_judged_ns) == (35_000, 30_000, 5_000)
+    assert only.exposed_ns == 35_000
+    told = (only.bubble_ns, only.untold_ns, only.exposed_judged_ns, only.exposed_tensor_ns)
+    assert told == want
+
+
+def test_calls_of_one_role_tell_what_kernels_without_arguments_are(tmp_path: Path) -> None:
+    """As batch_isend_irecv of pipeline stages leaves them: calls on the host, one bare kernel."""
+
+    def bubble(*roles: str) -> int:
+        calls = [
+            x("cpu_op", "record_param_comms", 3 + at, 0.5, pid=99, tid=99, **of_group(role))
+            for at, role in enumerate(roles)
+        ]
+        events = (step(1, 0, 100), *pair(1, 1, 10, 10), *calls, *pair(2, 8, 20, 30, SR))
+        (only,) = facts(tmp_path, *events).steps
+        return only.bubble_ns
+
+    stages = "PIPELINE_MODEL_PARALLEL_GROUP"
+    assert bubble(stages, stages) == 30_000
+    assert bubble(stages, "CONTEXT_PARALLEL_GROUP") == 0
+
+
+def test_groups_as_megatron_describes_them_give_it_away(tmp_path: Path) -> None:
+    reduce = kernel(20, 30, 2, AR, **of_group("DATA_PARALLEL_GROUP_WITH_CP", "allreduce"))
+    assert facts(tmp_path, step(1, 0, 100), launch(2, 2, 2), reduce).framework == "Megatron"
+    mesh = kernel(20, 30, 2, AR, **of_group("mesh_dp", "allreduce"))
+    assert facts(tmp_path, step(1, 0, 100), launch(2, 2, 2), mesh).framework == ""
+
+
+@pytest.mark.parametrize(
+    ("about", "role"),
+    [
+        ("TENSOR_MODEL_PARALLEL_GROUP", Role.TENSOR),
+        ("mesh_tp", Role.TENSOR),
+        ("EXPERT_MODEL_PARALLEL_GROUP", Role.EXPERT),
+        ("EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", Role.EXPERT),
+        ("CONTEXT_PARALLEL_GROUP", Role.CONTEXT),
+        ("PIPELINE_MODEL_PARALLEL_GROUP", Role.PIPELINE),
+        ("DATA_PARALLEL_GROUP_WITH_CP", Role.OTHER),
+        ("INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", Role.OTHER),
+        ("EXPERT_DATA_PARALLEL_GROUP", Role.OTHER),
+        ("TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP", Role.OTHER),
+        ("TENSOR_AND_CONTEXT_PARALLEL_GROUP", Role.OTHER),
+        ("EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", Role.OTHER),
+        ("MODEL_PARALLEL_GROUP", Role.OTHER),
+        ("EMBEDDING_GROUP", Role.OTHER),
+        ("mesh_dp_shard_cp", Role.OTHER),
+        ("default_pg", Role.OTHER),
+        ("", Role.OTHER),
+    ],
+)
+def test_a_groups_description_tells_what_it_is_for(about: str, role: Role) -> None:
+    assert role_of(about) is role
 
 
 def test_outliers_are_named(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """What a trace can show, and the setting that mends it, by the framework's own name of it.
 
 Sources of the settings: PyTorch DistributedDataParallel, FullyShardedDataParallel and fully_shard,
-DeepSpeed configuration JSON, Megatron-LM arguments.
+DeepSpeed configuration JSON, Megatron-LM arguments, Megatron-Bridge communication-overlap and
+hierarchical-context-parallel.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _BEFORE = Words(
     "A restart from a checkpoint; profile again and compare the two traces.",
     "从检查点重启后生效；请重新采样并对比两份跟踪。",
 )
+_DRAINED = Words("The hosts are drained: it loads the fabric.", "主机已排空：该测试会占满网络。")
 _READS = Words("None, it only looks.", "无，只读。")
 
 
@@ -121,7 +123,7 @@ MEASURE_WIRE = _set(
     "all_reduce_perf -b 8 -e 1G -f 2 -g 1",
     "Measures what the wire gives without training; commcheck analyze sweep judges the table.",
     "测量无训练负载时的链路带宽；用 commcheck analyze sweep 判读结果表。",
-    before=Words("The hosts are drained: it loads the fabric.", "主机已排空：该测试会占满网络。"),
+    before=_DRAINED,
 )
 
 STRAGGLER = Cause(
@@ -248,6 +250,83 @@ TENSOR_PARALLEL = Cause(
         MEASURE_WIRE,
     ),
 )
+EXPERT_PARALLEL = Cause(
+    slug="trace-expert-parallel",
+    title=Words("Expert-parallel communication exposed", "专家并行通信暴露"),
+    meaning=Words(
+        "Tokens travel to their experts and back while nothing computes. Bucket sizes do not "
+        "change it: experts inside the host, or the computing of another micro batch above it, do.",
+        "token 往返专家期间没有计算。与桶大小无关：把专家放在主机内，或用另一微批的计算来掩盖。",
+    ),
+    remedies=(
+        _set(
+            "--expert-model-parallel-size N, no larger than the GPUs that share NVLink; "
+            "--expert-tensor-parallel-size 1",
+            "Megatron: keeps the all-to-all off the network, and experts whole.",
+            "Megatron：使 all-to-all 不经过网络，专家不再切分。",
+        ),
+        _set(
+            "--overlap-moe-expert-parallel-comm --delay-wgrad-compute",
+            "Megatron: dispatch and combine of one micro batch run beneath the computing of "
+            "another.",
+            "Megatron：一个微批的分发与合并在另一微批的计算之下进行。",
+            before=Words(
+                "bf16 or fp16, torch 2.6; no full recomputation, no "
+                "--moe-shared-expert-overlap; virtual stages where there are pipeline stages.",
+                "bf16 或 fp16，torch 2.6；未用全量重算与 --moe-shared-expert-overlap；"
+                "有流水线时须有虚拟级。",
+            ),
+        ),
+        _set(
+            "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep",
+            "Megatron: DeepEP sends a token once to a host and spreads it there over NVLink.",
+            "Megatron：DeepEP 对每台主机只发送一次 token，再经 NVLink 分发。",
+            before=Words("DeepEP is installed, with NVSHMEM.", "已安装 DeepEP 与 NVSHMEM。"),
+        ),
+        _set(
+            "alltoall_perf -b 1M -e 1G -f 2 -g 1",
+            "Measures what the wire gives an all-to-all; commcheck analyze sweep judges the table.",
+            "测量链路能给 all-to-all 的带宽；用 commcheck analyze sweep 判读结果表。",
+            before=_DRAINED,
+        ),
+    ),
+)
+CONTEXT_PARALLEL = Cause(
+    slug="trace-context-parallel",
+    title=Words("Context-parallel communication exposed", "上下文并行通信暴露"),
+    meaning=Words(
+        "Keys and values of the other parts of the sequence arrive later than the attention needs "
+        "them: each part is too short for what it has to hide, or the ring crosses the network. It "
+        "is no pipeline bubble.",
+        "序列其他部分的 K、V 到得比注意力计算晚：每段太短不足以掩盖，或环跨越了网络。"
+        "这不是流水线气泡。",
+    ),
+    remedies=(
+        _set(
+            "--context-parallel-size N, no larger than the GPUs that share NVLink",
+            "Megatron: keeps the ring off the network; and a longer part per rank computes more "
+            "per hop, since attention grows with its square.",
+            "Megatron：使环不经过网络；每个 rank 的段更长则每跳计算更多（注意力按平方增长）。",
+            before=Words("The activations of the longer part fit.", "显存放得下更长一段的激活。"),
+        ),
+        _set(
+            "--cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 8 N",
+            "Megatron: all-to-all over the heads among the 8 GPUs of a host, the ring only "
+            "between hosts.",
+            "Megatron：主机内 8 卡按注意力头 all-to-all，仅主机间走环。",
+            before=Words(
+                "Transformer Engine 1.12; the heads of keys and values divide by 8.",
+                "Transformer Engine 1.12；KV 头数可被 8 整除。",
+            ),
+        ),
+        _set(
+            "sendrecv_perf -b 1M -e 1G -f 2 -g 1",
+            "Measures what the wire gives a ring; commcheck analyze sweep judges the table.",
+            "测量链路能给环的带宽；用 commcheck analyze sweep 判读结果表。",
+            before=_DRAINED,
+        ),
+    ),
+)
 PIPELINE_BUBBLE = Cause(
     slug="trace-pipeline-bubble",
     title=Words("Pipeline stages wait for each other", "流水线各级互相等待"),
@@ -300,6 +379,8 @@ CAUSES: Final = (
     NOT_OVERLAPPED,
     SLOW_WIRE,
     TENSOR_PARALLEL,
+    EXPERT_PARALLEL,
+    CONTEXT_PARALLEL,
     PIPELINE_BUBBLE,
     EXPOSED,
 )

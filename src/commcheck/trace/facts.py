@@ -8,7 +8,16 @@ from statistics import median
 
 from commcheck.lazy import dataclass
 from commcheck.trace.names import bus_factor
+from commcheck.trace.roles import Role
 from commcheck.trace.store import Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The communication of groups with one role: |C| and |C - K|."""
+
+    comm_ns: int
+    exposed_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +39,10 @@ class Step:
     overlapped_ns: int  # |C & K|
     exposed_ns: int
     exposed_strict_ns: int  # |C - (K | M)|
-    exposed_judged_ns: int  # exposed without send and receive of pipeline stages
-    bubble_ns: int  # |send and receive - K|
+    exposed_judged_ns: int  # exposed by what could hide: without the three that follow
+    bubble_ns: int  # |send and receive of pipeline stages - K|
+    untold_ns: int = 0  # |send and receive of nobody knows what - K|
+    exposed_tensor_ns: int = 0  # exposed by nothing but tensor-parallel groups
     longest_blank_ns: int  # the longest single stretch of exposed communication
     mem_extra_ns: int
     idle_ns: int
@@ -42,11 +53,17 @@ class Step:
     forward_ns: int | None
     gather_ns: int | None  # all-gather within the forward pass
     gather_exposed_ns: int | None
+    roles: Mapping[Role, Part] = field(default_factory=dict)
 
     @property
     def time_ns(self) -> int:
         """The step time: the length of its window."""
         return self.end - self.start
+
+    def part(self, role: Role) -> Part:
+        """The communication with a role; where none is told apart, all of it has the last one."""
+        whole = Part(self.comm_ns, self.exposed_judged_ns)
+        return self.roles.get(role, Part(0, 0) if self.roles or role != Role.OTHER else whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from commcheck.model import Kind, Status, Verdict
 from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts, RankFacts
 from commcheck.trace.limits import Limits
+from commcheck.trace.parallel import bubble_rung, of_role, role_rungs, tensor_rung, untold
+from commcheck.trace.roles import Role
 from commcheck.trace.rungs import (
     Known,
     Rung,
     Shares,
-    bubble_rung,
     exposed_rung,
     gather_rung,
     latency_rung,
@@ -25,7 +26,6 @@ from commcheck.trace.rungs import (
     pct,
     percent,
     serial_rung,
-    tensor_rung,
     waiting_of,
     wire_rung,
 )
@@ -38,10 +38,11 @@ def judge(job: JobFacts, limits: Limits, known: Known) -> tuple[Verdict, ...]:
         waiting = [_verdict(rung, job) for rung in launch_rung(job, limits, 0.0)]
         return (*waiting, silent)
     shares = _shares(job)
-    rungs = _rungs(job, shares, limits, known)
-    if not rungs:
-        return (_pass(shares, limits),)
-    return tuple(_verdict(rung, job) for rung in rungs)
+    verdicts = [_verdict(rung, job) for rung in _rungs(job, shares, limits, known)]
+    unknown = untold(job, limits)
+    if unknown is not None:
+        verdicts.append(unknown)
+    return tuple(verdicts) or (_pass(shares, limits),)
 
 
 def silent_ranks(job: JobFacts) -> tuple[RankFacts, ...]:
@@ -75,36 +76,42 @@ def _silence(job: JobFacts) -> Verdict | None:
 
 
 def _shares(job: JobFacts) -> Shares:
-    worst = max(job.ranks, key=lambda rank: rank.share("exposed_judged_ns") or 0.0)
+    worst = max(
+        job.ranks,
+        key=lambda rank: (
+            rank.share("exposed_judged_ns") or 0.0,
+            rank.share("exposed_tensor_ns") or 0.0,
+        ),
+    )
+    exposed = worst.share("exposed_judged_ns") or 0.0
     return Shares(
         rank=worst,
-        exposed=worst.share("exposed_judged_ns") or 0.0,
+        exposed=exposed,
+        whole=exposed,
+        tensor=worst.share("exposed_tensor_ns") or 0.0,
         comm=worst.share("comm_ns") or 0.0,
         overlap=worst.overlap,
+        apart="",
         unfed=worst.share("exposed_unfed_ns") or 0.0,
-        bubble=max(rank.share("bubble_ns") or 0.0 for rank in job.ranks),
     )
 
 
 def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[Rung]:
     waiting = waiting_of(job, shares, limits)
-    own = shares.exposed - shares.unfed
+    own = shares.whole - shares.unfed
     launch = launch_rung(job, limits, own)
     rungs = [*waiting.rungs, *launch]
-    bubble = bubble_rung(shares, limits)
-    wire = wire_rung(job, shares, limits, known)
-    if waiting.explains or (launch and own <= limits.exposed_warn):
-        # The communication only shows what the late rank, or the slow host, does to it.
+    bubble = bubble_rung(job, limits)
+    if waiting.explains:
+        # The communication only shows what the late rank does to it.
         return [*rungs, *bubble]
-    if shares.exposed <= limits.exposed_warn:
-        return [*rungs, *bubble, *wire]
-    first = (
-        gather_rung(job, shares, limits)
-        or tensor_rung(shares, limits)
-        or latency_rung(shares, limits, known)
-        or serial_rung(shares, limits)
-        or ([] if wire else exposed_rung(shares, limits))
-    )
+    first = tensor_rung(job, limits)
+    wire = wire_rung(job, shares, limits, known)
+    if launch and own <= limits.exposed_warn:
+        # What is exposed would not be, had the host launched in time.
+        wire = []
+    elif shares.whole > limits.exposed_warn:
+        first += _exposed(job, shares, limits, known, is_slow=bool(wire))
     if waiting.by_turns:
         first = [
             replace(rung, sure="likely", against=(*rung.against, waiting.by_turns))
@@ -113,13 +120,31 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
     return [*rungs, *first, *wire, *bubble]
 
 
+def _exposed(
+    job: JobFacts, shares: Shares, limits: Limits, known: Known, *, is_slow: bool
+) -> list[Rung]:
+    """What is exposed, each kind of groups by its own limit; all of it where none is alone."""
+    rungs = role_rungs(shares, limits)
+    rest = of_role(shares, Role.OTHER)
+    if rest.exposed <= limits.exposed_warn:
+        if rungs:
+            return rungs
+        rest = shares
+    return rungs + (
+        gather_rung(job, rest, limits)
+        or latency_rung(rest, limits, known)
+        or serial_rung(rest, limits)
+        or ([] if is_slow else exposed_rung(rest, limits))
+    )
+
+
 def _pass(shares: Shares, limits: Limits) -> Verdict:
     hidden = "" if shares.overlap is None else f", {pct(shares.overlap)} of it overlaps"
     return passed(
         f"{shares.rank.name}, the most exposed: communication {pct(shares.comm)} of the step"
-        f"{hidden}; exposed {pct(shares.exposed)} (limit {pct(limits.exposed_warn)})",
+        f"{hidden}; exposed {pct(shares.whole + shares.tensor)} (limit {pct(limits.exposed_warn)})",
         measured={
-            "exposed_percent_of_step": percent(shares.exposed),
+            "exposed_percent_of_step": percent(shares.whole + shares.tensor),
             "communication_percent_of_step": percent(shares.comm),
         },
     )

@@ -7,6 +7,7 @@ ParamCommsUtils, torch_npu profiler, and traces of the frameworks themselves.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
@@ -79,6 +80,9 @@ FRAMEWORKS: Final = (
 )
 """Annotations that only one framework writes, the more telling first. Megatron writes none."""
 
+_MEGATRON: Final = regex(r"(MODEL|DATA|CONTEXT)_PARALLEL_GROUP")
+"""How Megatron-LM core/parallel_state.py describes its process groups."""
+
 FORWARD: Final = regex(
     r"^(forward|fwd)$|^(DistributedDataParallel|FullyShardedDataParallel|DeepSpeedEngine)\.forward$"
 )
@@ -112,9 +116,9 @@ def bus_factor(kind: str, size: int) -> float:
     return 1.0
 
 
-def framework(annotations: set[str]) -> str:
-    """The framework that the annotations give away, or "" where none does."""
+def framework(annotations: set[str], groups: Iterable[str] = ()) -> str:
+    """The framework that annotations or descriptions of groups give away, or "" where none does."""
     for name, pattern in FRAMEWORKS:
         if any(pattern.search(each) for each in annotations):
             return name
-    return ""
+    return "Megatron" if any(_MEGATRON.search(each) for each in groups) else ""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from statistics import median
 from typing import Final
 
-from commcheck.lazy import dataclass, regex
+from commcheck.lazy import dataclass
 from commcheck.model import Cause
 from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew, Wire
 from commcheck.trace.limits import Limits
+from commcheck.trace.roles import Role, role_of_call
 
-_TENSOR: Final = regex(r"tensor|(?<![a-z])tp(?![a-z])|(?<!data_)model_parallel", re.I)
 _TINY_ENOUGH: Final = 5
 """So many collectives below 64 kB give a mean that is called alpha."""
 
@@ -42,14 +41,19 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The shares of the rank that is exposed most, medians over its steps."""
+    """The shares of the rank that is exposed most, medians over its steps.
+
+    ``exposed``, ``comm`` and ``overlap``: of all, or of the groups that a rung asks about.
+    """
 
     rank: RankFacts
     exposed: float
+    whole: float  # exposed, of all that could hide
+    tensor: float  # exposed by tensor-parallel groups alone
     comm: float
     overlap: float | None
+    apart: str  # groups that are left out of ``comm``, as words
     unfed: float  # of exposed: beneath it a kernel would run, had the host launched it in time
-    bubble: float
 
 
 def straggler(skew: Skew, step_ns: float, limits: Limits) -> int | None:
@@ -107,7 +111,7 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
         against.append(f"of {job.world} ranks {len(job.ranks)} are seen: another may be later")
     rung = Rung(
         causes.STRAGGLER,
-        is_much and shares.exposed > limits.exposed_fail,
+        is_much and shares.whole + shares.tensor > limits.exposed_fail,
         f"{rank.name} starts its collectives {late / 1e6:.2f} ms late per step of "
         f"{step_ns / 1e6:.2f} ms, {job.skew.late_ns[place] / 1e3:.0f} us each (limits "
         f"{pct(limits.late_share)} and {limits.late_us:.0f} us), and waits least in them",
@@ -165,7 +169,7 @@ def gather_rung(job: JobFacts, shares: Shares, limits: Limits) -> list[Rung]:
     return [
         Rung(
             causes.GATHER_BOUND,
-            shares.exposed > limits.exposed_fail,
+            shares.whole > limits.exposed_fail,
             f"{rank.name}: all-gather blocks {pct(exposed)} of the forward pass (limit "
             f"{pct(limits.gather_share)}), and runs in {pct(gather)} of it",
             "certain",
@@ -179,31 +183,12 @@ def gather_rung(job: JobFacts, shares: Shares, limits: Limits) -> list[Rung]:
     ]
 
 
-def tensor_rung(shares: Shares, limits: Limits) -> list[Rung]:
-    """Is most of the communication inside layers, where it cannot hide?"""
-    total = sum(move.time_ns for move in shares.rank.moved)
-    mine = sum(move.time_ns for move in shares.rank.moved if _TENSOR.search(move.about))
-    if 2 * mine <= total:
-        return []
-    return [
-        Rung(
-            causes.TENSOR_PARALLEL,
-            False,  # exposed by nature: only a sweep can tell whether it is slow
-            f"{shares.rank.name}: {_exposure(shares, limits)}, {pct(mine / total)} of the "
-            "communication time in tensor-parallel groups",
-            "likely",
-            ("what each group exposes is not told apart",),
-            {"exposed_percent_of_step": percent(shares.exposed)},
-        )
-    ]
-
-
 def latency_rung(shares: Shares, limits: Limits, known: Known) -> list[Rung]:
     """Is most of its time the start-up of many small collectives?"""
     rank = shares.rank
-    moved = rank.moved
+    moved = [move for move in rank.moved if role_of_call(move.kind, move.about) is Role.OTHER]
     count = sum(move.count for move in moved) / len(rank.steps)
-    comm_ns = sum(step.comm_ns for step in rank.steps) / len(rank.steps)
+    comm_ns = sum(step.part(Role.OTHER).comm_ns for step in rank.steps) / len(rank.steps)
     if count < limits.many or not comm_ns:
         return []
     alpha_us, origin = _alpha(moved, known)
@@ -223,7 +208,7 @@ def latency_rung(shares: Shares, limits: Limits, known: Known) -> list[Rung]:
     return [
         Rung(
             causes.SMALL_COLLECTIVES,
-            shares.exposed > limits.exposed_fail,
+            shares.whole > limits.exposed_fail,
             f"{rank.name}: {_exposure(shares, limits)}, {count:.0f} collectives a step, {how} "
             f"(limit {pct(limits.latency_share)})",
             sure,
@@ -258,8 +243,8 @@ def serial_rung(shares: Shares, limits: Limits) -> list[Rung]:
     return [
         Rung(
             causes.NOT_OVERLAPPED,
-            shares.exposed > limits.exposed_fail,
-            f"{shares.rank.name}: {_exposure(shares, limits)}; communication takes "
+            shares.whole > limits.exposed_fail,
+            f"{shares.rank.name}: {_exposure(shares, limits)}; communication{shares.apart} takes "
             f"{pct(shares.comm)} and only {pct(overlap)} of it overlaps (limit "
             f"{pct(limits.overlap)}); longest blank {longest / 1e6:.2f} ms",
             "likely" if against else "certain",
@@ -285,7 +270,7 @@ def wire_rung(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> li
     return [
         Rung(
             causes.SLOW_WIRE,
-            shares.exposed > limits.exposed_fail,
+            shares.whole + shares.tensor > limits.exposed_fail,
             f"{wire.kind} of {wire.size_bytes / wire.count / 1e6:.0f} MB among {wire.group_size} "
             f"ranks runs at {wire.busbw_gbytes:.1f} GB/s busbw, {known.busbw_gbytes:.1f} were "
             f"measured (limit {pct(limits.wire_share)})",
@@ -301,29 +286,12 @@ def _is_slow(wire: Wire, limits: Limits, busbw_gbytes: float) -> bool:
     return large and wire.busbw_gbytes < limits.wire_share * busbw_gbytes
 
 
-def bubble_rung(shares: Shares, limits: Limits) -> list[Rung]:
-    """Do pipeline stages wait for their neighbours?"""
-    if shares.bubble <= limits.bubble_warn:
-        return []
-    return [
-        Rung(
-            causes.PIPELINE_BUBBLE,
-            False,
-            f"send and receive wait for {pct(shares.bubble)} of the step (limit "
-            f"{pct(limits.bubble_warn)}): a pipeline bubble, not bandwidth",
-            "likely",
-            (),
-            {"bubble_percent_of_step": percent(shares.bubble)},
-        )
-    ]
-
-
 def exposed_rung(shares: Shares, limits: Limits) -> list[Rung]:
     """None of the above: it overlaps, and is exposed all the same."""
     return [
         Rung(
             causes.EXPOSED,
-            shares.exposed > limits.exposed_fail,
+            shares.whole > limits.exposed_fail,
             f"{shares.rank.name}: {_exposure(shares, limits)}, though "
             f"{pct(shares.overlap or 0.0)} of the communication overlaps",
             "certain",
@@ -337,9 +305,14 @@ def exposed_rung(shares: Shares, limits: Limits) -> list[Rung]:
 
 
 def _exposure(shares: Shares, limits: Limits) -> str:
-    is_fail = shares.exposed > limits.exposed_fail
-    bound = limits.exposed_fail if is_fail else limits.exposed_warn
-    return f"exposed communication is {pct(shares.exposed)} of the step (limit {pct(bound)})"
+    return f"exposed communication is {exposure(shares, limits)}"
+
+
+def exposure(shares: Shares, limits: Limits) -> str:
+    """How much of the step is exposed, and by which limit that is too much."""
+    bound = limits.exposed_fail if shares.whole > limits.exposed_fail else limits.exposed_warn
+    of = f", {pct(shares.whole)} with all others" if shares.whole > shares.exposed else ""
+    return f"{pct(shares.exposed)} of the step{of} (limit {pct(bound)})"
 
 
 def pct(share: float) -> str:

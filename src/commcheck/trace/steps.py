@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from statistics import median
 from typing import Final
@@ -12,11 +12,12 @@ from typing import Final
 from commcheck.lazy import dataclass
 from commcheck.trace import names
 from commcheck.trace.collectives import calls_of, link_records, moved_of
-from commcheck.trace.facts import Lane, RankFacts, Step
+from commcheck.trace.facts import Lane, Part, RankFacts, Step
 from commcheck.trace.feeding import Feeding
 from commcheck.trace.intervals import Span, clip, intersect, length, longest, subtract, union
 from commcheck.trace.lanes import label_of, lanes_of
 from commcheck.trace.names import Kind
+from commcheck.trace.roles import COULD_HIDE, Role, Roles
 from commcheck.trace.sets import Row, Sets, rows_of, sets_in, sets_of
 from commcheck.trace.store import Device, Trace
 from commcheck.trace.windows import Window, windows
@@ -51,12 +52,14 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
     unlinked = device.launch_start.count(-1)
     knows_launches = unlinked <= UNLINKED_MOST * len(device.start)
     feeding = Feeding(trace, device) if knows_launches and trace.layout != "cpu" else None
+    roles = Roles(trace, device)
     forwards = _by_thread(trace) if _gathers(trace, device) else {}
     steps = [
         _step(trace, device, part, waits, forwards)
-        for part, waits in _waited(_parts(trace, device, found, feeding))
+        for part, waits in _waited(_parts(trace, device, found, roles, feeding))
     ]
     calls = calls_of(trace, device, found)
+    moved = moved_of(calls)
     return RankFacts(
         file=trace.file,
         rank=trace.rank,
@@ -66,11 +69,11 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
         world=trace.world,
         backend=trace.backend,
         library=trace.library,
-        framework=names.framework(trace.annotations),
+        framework=names.framework(trace.annotations, (move.about for move in moved)),
         steps=tuple(steps),
-        moved=moved_of(calls),
+        moved=moved,
         calls=calls,
-        lanes=_lanes(trace, device, found),
+        lanes=_lanes(trace, device, roles, found),
         lanes_of=_middle(found).name,
         outside=outside,
         unlinked=unlinked,
@@ -83,12 +86,12 @@ _NEVER: Final = 1 << 62
 
 
 def _parts(
-    trace: Trace, device: Device, found: Sequence[Window], feeding: Feeding | None
+    trace: Trace, device: Device, found: Sequence[Window], roles: Roles, feeding: Feeding | None
 ) -> Iterator[_Part]:
     over: list[Row] = []
     for window in found:
         rows = rows_of(device, window.events)
-        sets, over = sets_in(trace, device, window, rows, over)
+        sets, over = sets_in(trace, roles, window, rows, over)
         waits = feeding.waits(rows, sets.comm, sets.mem) if feeding else None
         yield _Part(window, rows, sets, waits)
 
@@ -118,7 +121,8 @@ def _step(
 ) -> Step:
     window, sets, rows = part.window, part.sets, part.rows
     exposed = subtract(sets.comm, sets.compute)
-    judged = subtract(sets.collective, sets.compute)
+    alone = {role: subtract(mine, sets.compute) for role, mine in sets.roles.items()}
+    judged = _together(alone, COULD_HIDE)
     busy = union(sets.compute + sets.comm)
     mem_extra = length(subtract(sets.mem, busy))
     whole = window.end - window.start
@@ -139,7 +143,9 @@ def _step(
         exposed_ns=length(exposed),
         exposed_strict_ns=length(subtract(exposed, sets.mem)),
         exposed_judged_ns=length(judged),
-        bubble_ns=length(subtract(sets.pipeline, sets.compute)),
+        bubble_ns=length(alone.get(Role.PIPELINE, ())),
+        untold_ns=length(alone.get(Role.UNTOLD, ())),
+        exposed_tensor_ns=length(subtract(alone.get(Role.TENSOR, ()), judged)),
         longest_blank_ns=longest(exposed),
         mem_extra_ns=mem_extra,
         idle_ns=whole - length(busy) - mem_extra,
@@ -150,7 +156,13 @@ def _step(
         forward_ns=forward[0],
         gather_ns=forward[1],
         gather_exposed_ns=forward[2],
+        roles={role: Part(length(sets.roles[role]), length(alone[role])) for role in sets.roles},
     )
+
+
+def _together(spans: Mapping[Role, list[Span]], roles: Collection[Role]) -> list[Span]:
+    mine = [spans[role] for role in roles if role in spans]
+    return mine[0] if len(mine) == 1 else union(chain.from_iterable(mine))
 
 
 def _gathers(trace: Trace, device: Device) -> bool:
@@ -209,13 +221,13 @@ def _middle(found: Sequence[Window]) -> Window:
     return min(found, key=lambda window: abs(window.end - window.start - middle))
 
 
-def _lanes(trace: Trace, device: Device, found: Sequence[Window]) -> tuple[Lane, ...]:
+def _lanes(trace: Trace, device: Device, roles: Roles, found: Sequence[Window]) -> tuple[Lane, ...]:
     chosen = _middle(found)
     before = found[max(0, found.index(chosen) - 1)].events
     rows = rows_of(device, chosen.events) + (
         rows_of(device, before) if before is not chosen.events else []
     )
-    sets = sets_of(trace, device, rows, chosen.start, chosen.end)
+    sets = sets_of(trace, roles, rows, chosen.start, chosen.end)
     labelled: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for start, end, code, index in rows:
         about = trace.codes[code]

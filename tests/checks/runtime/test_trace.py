@@ -13,6 +13,8 @@ from commcheck.errors import CommandFailed, ParseError
 from commcheck.model import Finding, Kind, Machine, Status
 from commcheck.trace.causes import (
     CAUSES,
+    CONTEXT_PARALLEL,
+    EXPERT_PARALLEL,
     EXPOSED,
     GATHER_BOUND,
     LAUNCH_BOUND,
@@ -36,6 +38,8 @@ SETTINGS = {
     NOT_OVERLAPPED: ("bucket_cap_mb", "overlap_comm", "--overlap-grad-reduce", "backward_prefetch"),
     SLOW_WIRE: ("commcheck run", "all_reduce_perf"),
     TENSOR_PARALLEL: ("--tensor-model-parallel-size",),
+    EXPERT_PARALLEL: ("--expert-model-parallel-size", "--overlap-moe-expert-parallel-comm", "flex"),
+    CONTEXT_PARALLEL: ("--context-parallel-size", "--hierarchical-context-parallel-sizes"),
     PIPELINE_BUBBLE: ("--global-batch-size",),
     EXPOSED: ("bucket_cap_mb", "no_sync"),
 }

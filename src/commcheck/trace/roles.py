@@ -1,0 +1,102 @@
+"""What a process group is for, by the framework's own description of it.
+
+Sources: Megatron-LM core/parallel_state.py (group_desc), PyTorch DeviceMesh (``mesh_`` and the name
+of the dimension) with the dimensions of torchtitan, and DeepSpeed's sequence parallelism.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from commcheck.lazy import regex
+from commcheck.trace import names
+from commcheck.trace.names import POINT_TO_POINT
+from commcheck.trace.store import Device, Trace
+
+
+class Role(StrEnum):
+    """What is communicated, and so what can hide it."""
+
+    TENSOR = "tensor-parallel"  # inside a layer: the next operation needs the result
+    EXPERT = "expert-parallel"  # tokens to their experts and back
+    CONTEXT = "context-parallel"  # keys and values of a sequence that several ranks hold
+    PIPELINE = "pipeline"  # send and receive between stages
+    UNTOLD = "undescribed"  # send and receive of a group that is not described
+    OTHER = "other"  # gradients, weights, and all that is not described
+
+
+COULD_HIDE: Final = (Role.OTHER, Role.EXPERT, Role.CONTEXT)
+"""What a step can do while it goes on, with the right settings."""
+
+_WORD: Final = regex(r"[a-z0-9]+")
+_DATA: Final = frozenset(
+    {"data", "dp", "edp", "fsdp", "efsdp", "hsdp", "replicate", "shard", "optimizer"}
+)
+_WORDS: Final = {
+    Role.TENSOR: frozenset({"tensor", "tp"}),
+    Role.EXPERT: frozenset({"expert", "ep", "etp"}),
+    Role.CONTEXT: frozenset({"context", "cp", "sequence", "sp", "ulysses"}),
+    Role.PIPELINE: frozenset({"pipeline", "pipe", "pp"}),
+}
+_EXPERTS: Final = regex(r"deep_ep::")
+_AS_SEND_RECV: Final = POINT_TO_POINT | {"alltoall", "gather", "scatter"}
+"""What PyTorch makes of sends and receives, so that the kernel is called SendRecv."""
+
+
+def role_of(about: str) -> Role:
+    """The role of a group by its description; ``OTHER`` where that names none, or several.
+
+    DATA_PARALLEL_GROUP_WITH_CP, EXPERT_DATA_PARALLEL_GROUP: gradients. MODEL_PARALLEL_GROUP and
+    TENSOR_AND_CONTEXT_PARALLEL_GROUP: norms and losses, now and then.
+    """
+    words = frozenset(_WORD.findall(about.lower().replace("_", " ")))
+    if words & _DATA:
+        return Role.OTHER
+    found = {role for role, mine in _WORDS.items() if words & mine}
+    if found == {Role.EXPERT, Role.TENSOR}:
+        return Role.EXPERT
+    return found.pop() if len(found) == 1 else Role.OTHER
+
+
+def role_of_call(kind: str, about: str) -> Role:
+    """The role of a collective by its kind and its group's description."""
+    role = role_of(about)
+    if kind in POINT_TO_POINT:
+        return Role.UNTOLD if role is Role.OTHER else role
+    # What stages do together otherwise is small: tied embeddings, the loss.
+    return Role.OTHER if role is Role.PIPELINE else role
+
+
+class Roles:
+    """The roles of a device's events."""
+
+    def __init__(self, trace: Trace, device: Device) -> None:
+        self._codes = trace.codes
+        self._transfers = device.transfers
+        self._by_code: dict[int, Role] = {}
+        self._by_call: dict[tuple[str, str], Role] = {}
+        called = {
+            role_of_call(record.transfer.kind, record.transfer.about)
+            for record in trace.records
+            if record.transfer.kind in _AS_SEND_RECV
+        }
+        # Kernels of coalesced calls have no arguments; the calls on the host tell what they can be.
+        self._bare = called.pop() if len(called) == 1 else Role.UNTOLD
+
+    def of(self, code: int, index: int) -> Role:
+        """The role of an event of communication, by its code and its index."""
+        moved = self._transfers.get(index)
+        if moved is not None:
+            call = moved[0].kind, moved[0].about
+            if call not in self._by_call:
+                self._by_call[call] = role_of_call(*call)
+            return self._by_call[call]
+        if code not in self._by_code:
+            self._by_code[code] = self._by_name(self._codes[code].name)
+        return self._by_code[code]
+
+    def _by_name(self, kernel: str) -> Role:
+        if _EXPERTS.search(kernel):
+            return Role.EXPERT
+        return self._bare if names.collective(kernel) in POINT_TO_POINT else Role.OTHER
