@@ -19,6 +19,7 @@ from commcheck.console import outlets
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.options import (
     BASELINE,
+    BUSBW,
     CHECK_FOLDERS,
     COLOR,
     CONFIG,
@@ -141,13 +142,7 @@ main.add_command(analyze)
 )
 @click.option("--go-on", is_flag=True, help="Let the command run on once the traces are there.")
 @click.option("--keep", type=a_path(), metavar="DIR", help="Keep the traces in this folder.")
-@click.option(
-    "--busbw",
-    "busbw_gbytes",
-    type=click.FloatRange(0, min_open=True),
-    metavar="GBYTES",
-    help="busbw in GB/s that a sweep measured: the wire of the trace is held against it.",
-)
+@BUSBW
 @STRICT
 @together(*WHERE)
 def step(**options: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from commcheck.options import INVENTORY, LIMIT, STRICT, WHERE, a_path, together
+from commcheck.options import BUSBW, INVENTORY, LIMIT, STRICT, WHERE, a_path, together
 
 
 @click.group()
@@ -131,13 +131,7 @@ def sweep(**options: Any) -> int:
     metavar="PATH",
     help="Traces from before a change: say what it brought.",
 )
-@click.option(
-    "--busbw",
-    "busbw_gbytes",
-    type=_POSITIVE,
-    metavar="GBYTES",
-    help="busbw in GB/s that a sweep measured: the wire of the trace is held against it.",
-)
+@BUSBW
 @click.option(
     "--alpha",
     "alpha_us",

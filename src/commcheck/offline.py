@@ -91,7 +91,7 @@ def trace(
     *,
     paths: tuple[Path, ...],
     before: tuple[Path, ...],
-    busbw_gbytes: float | None,
+    busbw: str | None,
     alpha_us: float | None,
     kernels: tuple[str, ...],
     processes: int,
@@ -101,8 +101,9 @@ def trace(
     from commcheck.trace.change import analyse_change
     from commcheck.trace.offline import analyse_traces
     from commcheck.trace.rungs import Known
+    from commcheck.trace.wire import busbw_told
 
-    known = Known(busbw_gbytes=busbw_gbytes, alpha_us=alpha_us)
+    known = Known(busbw_told(busbw) if busbw else {}, alpha_us)
 
     def work() -> Analysis:
         with _bar() as watch:
@@ -116,7 +117,7 @@ def trace(
 
     given = {
         "before": ", ".join(map(str, before)),
-        "busbw_gbytes": busbw_gbytes,
+        "busbw": busbw,
         "alpha_us": alpha_us,
         "kernels": ", ".join(kernels),
     }
@@ -131,21 +132,22 @@ def step(
     wait_s: float,
     go_on: bool,
     keep: Path | None,
-    busbw_gbytes: float | None,
+    busbw: str | None,
     **where: Any,
 ) -> int:
     """Profile a few steps of a command, and analyse its traces."""
     from commcheck.jobs.step.own import Wanted, analyse_own
     from commcheck.trace.rungs import Known
+    from commcheck.trace.wire import busbw_told
 
     wanted = Wanted(steps, skip_steps, wait_s, go_on)
-    given = {"steps": steps, "skip_steps": skip_steps, "busbw_gbytes": busbw_gbytes,
+    given = {"steps": steps, "skip_steps": skip_steps, "busbw": busbw,
              "keep": keep}  # fmt: skip
     work = partial(
         analyse_own,
         argv,
         wanted,
-        Known(busbw_gbytes=busbw_gbytes),
+        Known(busbw_told(busbw) if busbw else {}),
         keep,
         partial(click.echo, err=True),
     )

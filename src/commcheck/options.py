@@ -73,6 +73,12 @@ def sources(ctx: click.Context) -> dict[str, str]:
     return found
 
 
+BUSBW = click.option(
+    "--busbw",
+    metavar="[COLLECTIVE=]GBYTES",
+    help="busbw in GB/s that a sweep among all ranks of the job measured, of all_reduce or of what "
+    "is named (all_gather=350,reduce_scatter=340): the same collective is held against it.",
+)
 CONFIG = click.option(
     "--config",
     type=a_path(),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from commcheck.errors import UsageError
 from commcheck.model import Cause, Kind, Status
 from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts, Moved, Part, RankFacts, Skew, Step
@@ -16,6 +17,7 @@ from commcheck.trace.limits import Limits
 from commcheck.trace.ranks import job_of
 from commcheck.trace.roles import Role
 from commcheck.trace.rungs import Known, pct, straggler
+from commcheck.trace.wire import busbw_told, unlike
 from tests.trace.expected import facts_of, made
 from tests.trace.make_trace import DEMO
 
@@ -181,12 +183,17 @@ CASES: dict[str, tuple[dict[str, Any], Known, list[tuple[Status, Cause | None]]]
     ),
     "a slow wire": (
         {"comm": 80, "exposed": 20},
-        Known(busbw_gbytes=380.0),
+        Known({"allreduce": 380.0}),
         [(Status.WARN, causes.SLOW_WIRE)],
+    ),
+    "another collective than measured": (
+        {"comm": 80, "exposed": 20},
+        Known({"alltoall": 380.0}),
+        [(Status.WARN, causes.EXPOSED)],
     ),
     "a wire as measured": (
         {"comm": 80, "exposed": 20},
-        Known(busbw_gbytes=42.0),
+        Known({"allreduce": 42.0}),
         [(Status.WARN, causes.EXPOSED)],
     ),
 }
@@ -388,6 +395,40 @@ def test_with_little_communication_a_missing_overlap_is_only_likely(tmp_path: Pa
 def test_a_slow_wire_is_told_with_its_size(tmp_path: Path) -> None:
     facts = job(tmp_path, comm=80, exposed=20)
     (wire,) = facts.wires
-    (verdict,) = judge(facts, Limits(), Known(busbw_gbytes=380.0))
+    (verdict,) = judge(facts, Limits(), Known({"allreduce": 380.0}))
     mean_mb = wire.size_bytes / wire.count / 1e6
     assert f"{wire.kind} of {mean_mb:.0f} MB among {wire.group_size} ranks" in verdict.reason
+
+
+def test_a_wire_is_held_against_the_same_ranks_only(tmp_path: Path) -> None:
+    """Eight of 32 ranks, one in each host, have a NIC each, and the sweep had NVLink besides."""
+    facts = job(tmp_path, comm=80, exposed=20)
+    known = Known({"allreduce": 380.0})
+    assert unlike(facts, Limits(), known) == ""
+    part = replace(facts, ranks=(replace(facts.ranks[0], world=32),))
+    (verdict,) = judge(part, Limits(), known)
+    assert verdict.cause is causes.EXPOSED
+    assert "not comparable with the busbw given: allreduce among 8 ranks" in unlike(
+        part, Limits(), known
+    )
+    untold = replace(facts, ranks=(replace(facts.ranks[0], world=None),))
+    assert judge(untold, Limits(), known)[0].cause is causes.EXPOSED
+    assert "give the busbw" in unlike(facts, Limits(), Known())
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("380", {"allreduce": 380.0}),
+        ("all_gather=350, reduce_scatter=340.5", {"allgather": 350.0, "reduce_scatter": 340.5}),
+        ("all_to_all=40,90", {"alltoall": 40.0, "allreduce": 90.0}),
+    ],
+)
+def test_busbw_is_of_an_all_reduce_or_what_is_named(text: str, want: dict[str, float]) -> None:
+    assert busbw_told(text) == want
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "nan", "inf", "fast", "ring=380", "all_gather="])
+def test_what_is_no_busbw(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--busbw: error: .* wanted GB/s"):
+        busbw_told(text)

@@ -27,8 +27,8 @@ from commcheck.trace.rungs import (
     percent,
     serial_rung,
     waiting_of,
-    wire_rung,
 )
+from commcheck.trace.wire import wire_rung
 
 
 def judge(job: JobFacts, limits: Limits, known: Known) -> tuple[Verdict, ...]:

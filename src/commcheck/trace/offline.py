@@ -20,6 +20,7 @@ from commcheck.trace.manyfiles import Watch
 from commcheck.trace.plain import facts_json
 from commcheck.trace.rungs import Known
 from commcheck.trace.screen import screen
+from commcheck.trace.wire import unlike
 
 JOB: Final = "@job"
 
@@ -57,7 +58,7 @@ def analysis_of(
     return Analysis(
         checks=(PlannedCheck(causes.CHECK_ID, causes.TITLE),),
         results=tuple(results),
-        notes=_notes(job, known),
+        notes=_notes(job, limits, known),
         screen=screen(job),
         facts=facts_json(job),
     )
@@ -85,7 +86,7 @@ def _bounds(limits: Limits) -> tuple[Bound, ...]:
     return tuple(bounds)
 
 
-def _notes(job: JobFacts, known: Known) -> tuple[str, ...]:
+def _notes(job: JobFacts, limits: Limits, known: Known) -> tuple[str, ...]:
     notes = [*job.notes]
     by_note: dict[str, list[str]] = {}
     for rank in job.ranks:
@@ -100,8 +101,6 @@ def _notes(job: JobFacts, known: Known) -> tuple[str, ...]:
             f"one of {job.world} ranks: late ranks cannot be told from a slow wire; give the "
             "traces of all ranks"
         )
-    if known.busbw_gbytes is None and job.wires:
-        notes.append(
-            "the bandwidth of the wire is not judged: give the busbw that a sweep measured"
-        )
+    if wires := unlike(job, limits, known):
+        notes.append(wires)
     return tuple(notes)

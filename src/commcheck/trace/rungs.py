@@ -10,7 +10,7 @@ from typing import Final
 from commcheck.lazy import dataclass
 from commcheck.model import Cause
 from commcheck.trace import causes
-from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew, Wire
+from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew
 from commcheck.trace.limits import Limits
 from commcheck.trace.roles import Role, role_of_call
 
@@ -20,9 +20,12 @@ _TINY_ENOUGH: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known from elsewhere: a sweep's busbw in GB/s, and its latency in us."""
+    """What is known from elsewhere: a sweep's busbw in GB/s, and its latency in us.
 
-    busbw_gbytes: float | None = None
+    ``busbw_gbytes``: by collective, among all ranks of the job.
+    """
+
+    busbw_gbytes: Mapping[str, float] = field(default_factory=dict)
     alpha_us: float | None = None
 
 
@@ -256,34 +259,6 @@ def serial_rung(shares: Shares, limits: Limits) -> list[Rung]:
             },
         )
     ]
-
-
-def wire_rung(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[Rung]:
-    """Do large collectives fall short of the busbw that a sweep measured?"""
-    if known.busbw_gbytes is None:
-        return []
-    slow = [wire for wire in job.wires if _is_slow(wire, limits, known.busbw_gbytes)]
-    if not slow:
-        return []
-    wire = max(slow, key=lambda each: each.time_ns)
-    against = ("one rank only: its time includes waiting for the others",)
-    return [
-        Rung(
-            causes.SLOW_WIRE,
-            shares.whole + shares.tensor > limits.exposed_fail,
-            f"{wire.kind} of {wire.size_bytes / wire.count / 1e6:.0f} MB among {wire.group_size} "
-            f"ranks runs at {wire.busbw_gbytes:.1f} GB/s busbw, {known.busbw_gbytes:.1f} were "
-            f"measured (limit {pct(limits.wire_share)})",
-            "likely" if wire.includes_waiting else "certain",
-            against if wire.includes_waiting else (),
-            {"busbw_gbytes": round(wire.busbw_gbytes, 2), "expected_gbytes": known.busbw_gbytes},
-        )
-    ]
-
-
-def _is_slow(wire: Wire, limits: Limits, busbw_gbytes: float) -> bool:
-    large = wire.size_bytes / wire.count >= limits.wire_bytes
-    return large and wire.busbw_gbytes < limits.wire_share * busbw_gbytes
 
 
 def exposed_rung(shares: Shares, limits: Limits) -> list[Rung]:
