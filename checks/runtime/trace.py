@@ -3,7 +3,7 @@
 Why: Communication that hides beneath computing costs nothing, and communication that does not is
 bought hardware standing still. The share of a step in which nothing computes while the job
 communicates says which of the two it is, and the picture says why: one bucket at the end, sixty
-small ones, one late rank, a host that launches too slowly.
+small ones, one late rank, a host that launches or fetches too slowly.
 Reads: traces of torch.profiler (Kineto JSON, plain or gz, one file a rank), of torch_npu
 (``trace_view.json``, ``step_trace_time.csv``, ``kernel_details.csv``, and ``communication.json``
 beside them), and of gloo on CPUs. On files: ``commcheck analyze trace FILE...``. On a host: the
@@ -14,10 +14,10 @@ schedule=schedule(wait=1, warmup=1, active=3), on_trace_ready=tensorboard_trace_
 call ``prof.step()`` after each step, and look at the file in Perfetto: the white gaps on the
 compute stream above an ``ncclDevKernel`` are the exposed communication.
 Mend: in the order of blame. First a late rank: what the others spend in collectives is waiting, and
-no setting of theirs mends it. Then the host: where kernels are shorter than their launches, the
-network is innocent. Then overlap, bucket sizes and prefetch, by the framework's own settings. Then
-the wire: compare its busbw with a sweep, and climb down. Change one thing, profile again, and
-compare the two traces.
+no setting of theirs mends it. Then the host: where the device waits for the next batch, or kernels
+are shorter than their launches, the network is innocent. Then overlap, bucket sizes and prefetch,
+by the framework's own settings. Then the wire: compare its busbw with a sweep, and climb down.
+Change one thing, profile again, and compare the two traces.
 Healthy though odd: the first profiled step may carry warm-up and the last may be cut; medians are
 judged and outliers named. The last DDP bucket is always exposed. Tensor-parallel collectives are
 exposed by nature, and send and receive of pipeline stages are a bubble: neither is cured by

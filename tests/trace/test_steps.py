@@ -129,6 +129,42 @@ def test_what_is_waited_before_a_steps_first_kernel_is_of_the_step_before(tmp_pa
     assert (one.end, one.host_wait_ns, two.host_wait_ns) == (115_000, 35_000, 4_000)
 
 
+def fetch(ts: float, dur: float, tid: int = 99) -> Event:
+    """The DataLoader's own annotation of a batch that is waited for."""
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    return x("user_annotation", name, ts, dur, pid=99, tid=tid)
+
+
+def test_the_gap_of_a_fetch_is_input_and_no_slow_launch(tmp_path: Path) -> None:
+    """At the loop's end, so that it falls before the next step's first kernel."""
+    (one, two) = facts(
+        tmp_path,
+        *(step(1, 0, 5000), *pair(1, 10, 60, 20)),
+        *(step(2, 5000, 9000), fetch(5001, 4000), *pair(2, 9100, 9105, 5000)),
+    ).steps
+    assert one.end == two.start == 9_105_000
+    assert (one.input_ns, two.input_ns) == (4_000_000, 0)
+    # Before the fetch, and from its end until the launch: the first alone is a pause.
+    assert one.host_wait_ns == (5001 - 80 + 9105 - 9001) * 1000
+    assert (one.pause_ns, one.longest_pause_ns) == (4_921_000, 4_921_000)
+
+
+def test_what_computes_beneath_a_fetch_waits_for_nothing(tmp_path: Path) -> None:
+    events = [step(1, 0, 900), *pair(1, 10, 100, 300), *pair(2, 12, 420, 100)]
+    assert facts(tmp_path, *events, fetch(50, 600)).steps[0].input_ns == (20 + 130) * 1000
+    # A thread that fetches ahead keeps nobody waiting.
+    assert facts(tmp_path, *events, fetch(50, 600, tid=5)).steps[0].input_ns == 0
+
+
+def test_a_long_gap_is_a_pause_and_many_short_ones_are_launches(tmp_path: Path) -> None:
+    long = [*pair(1, 1, 10, 10), *pair(2, 3000, 3003, 10)]
+    (paused,) = facts(tmp_path, step(1, 0, 4000), *long).steps
+    assert paused.host_wait_ns == paused.pause_ns == paused.longest_pause_ns == 2_983_000
+    short = [each for at in range(9) for each in pair(at, 400 * at, 400 * at + 4, 10)]
+    (launches,) = facts(tmp_path, step(1, 0, 4000), *short).steps
+    assert (launches.host_wait_ns, launches.pause_ns) == (8 * 390_000, 0)
+
+
 def test_without_launches_nobody_knows_who_waited(tmp_path: Path) -> None:
     measured = facts(tmp_path, step(1, 0, 100), kernel(10, 8, 1), kernel(27, 8, 2))
     assert measured.steps[0].host_wait_ns is None

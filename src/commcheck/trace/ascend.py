@@ -54,7 +54,7 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
         if processes.get(row[0]) in _IGNORED:
             continue
         name = str(event.get("name"))
-        if _STEP.match(name) or event.get("cat") == "user_annotation":
+        if _STEP.match(name) or names.INPUT.match(name) or event.get("cat") == "user_annotation":
             trace.annotate(name, *times(path, event), trace.thread(*row))
         elif "cat" not in event:
             args = event.get("args")

@@ -125,6 +125,12 @@ MEASURE_WIRE = _set(
     "测量无训练负载时的链路带宽；用 commcheck analyze sweep 判读结果表。",
     before=_DRAINED,
 )
+PY_SPY = _set(
+    "py-spy top --pid PID",
+    "Shows what the training thread does between launches: logging, .item(), data loading.",
+    "查看训练线程在下发间隙做什么：日志、.item()、数据加载。",
+    before=_READS,
+)
 
 STRAGGLER = Cause(
     slug="trace-straggler",
@@ -151,6 +157,67 @@ STRAGGLER = Cause(
         CLIMB_DOWN,
     ),
 )
+INPUT_BOUND = Cause(
+    slug="trace-input-bound",
+    title=Words("The step waits for its input", "训练步在等待输入数据"),
+    meaning=Words(
+        "The device has done its work, and the training thread waits for the next batch: workers "
+        "that read, decode or transform it are too few or too slow, or storage is. This is not "
+        "communication, and faster kernels only wait longer.",
+        "设备已完成工作，训练线程在等待下一批数据：读取、解码或变换数据的 worker 太少或太慢，"
+        "或存储太慢。这不是通信问题，内核更快只会等得更久。",
+    ),
+    remedies=(
+        _set(
+            "py-spy dump --pid PID",
+            "Of a worker of the DataLoader: whether it reads, decodes, or has nothing to do.",
+            "对 DataLoader 的 worker 进程：查看它在读取、解码还是空闲。",
+            before=_READS,
+        ),
+        _set(
+            "iostat -x 1 5; nfsiostat 1 5",
+            "Shows whether the disk or the file server that holds the data is busy or slow.",
+            "查看存放数据的磁盘或文件服务器是否繁忙或缓慢。",
+            before=_READS,
+        ),
+        _set(
+            "DataLoader(num_workers=N, prefetch_factor=4, persistent_workers=True, "
+            "pin_memory=True)",
+            "More workers fetch further ahead, and live on between epochs; pinned memory is copied "
+            "beneath the computing.",
+            "更多 worker 提前取数，并在各 epoch 间常驻；锁页内存可与计算同时拷贝。",
+            before=Words(
+                "N workers for each rank fit the host's cores and memory; a restart from a "
+                "checkpoint.",
+                "每个 rank N 个 worker 不超过主机的核数与内存；从检查点重启。",
+            ),
+        ),
+    ),
+)
+HOST_PAUSE = Cause(
+    slug="trace-host-pause",
+    title=Words("The host pauses between launches", "主机在下发之间停顿"),
+    meaning=Words(
+        "In a few long gaps the device has nothing to do, since the training thread does something "
+        "else: it fetches data without a DataLoader, evaluates, saves, logs, collects garbage, or "
+        "waits for another program. Kernels are long enough: compiling gains nothing.",
+        "设备在少数较长的空隙中无事可做，因为训练线程在做别的：不经 DataLoader 取数、评估、保存、"
+        "记日志、垃圾回收，或等待其他程序。内核足够长，编译没有收益。",
+    ),
+    remedies=(
+        PY_SPY,
+        _set(
+            "torch.profiler.profile(with_stack=True, ...)",
+            "Perfetto then shows the Python functions above the gap.",
+            "之后 Perfetto 会在空隙上方显示 Python 函数。",
+        ),
+        _set(
+            "--manual-gc --manual-gc-interval 100, or gc.disable() and gc.collect() every N steps",
+            "Megatron, and anywhere: all ranks collect garbage at the same step, not by turns.",
+            "Megatron 及其他：各 rank 在同一步做垃圾回收，而不是轮流。",
+        ),
+    ),
+)
 LAUNCH_BOUND = Cause(
     slug="trace-launch-bound",
     title=Words("The host launches too slowly", "主机下发内核过慢"),
@@ -171,12 +238,7 @@ LAUNCH_BOUND = Cause(
             "Longer kernels for the same number of launches.",
             "同样的下发次数，内核更长。",
         ),
-        _set(
-            "py-spy top --pid PID",
-            "Shows what the training thread does between launches: logging, .item(), data loading.",
-            "查看训练线程在下发间隙做什么：日志、.item()、数据加载。",
-            before=_READS,
-        ),
+        PY_SPY,
     ),
 )
 GATHER_BOUND = Cause(
@@ -373,6 +435,8 @@ EXPOSED = Cause(
 
 CAUSES: Final = (
     STRAGGLER,
+    INPUT_BOUND,
+    HOST_PAUSE,
     LAUNCH_BOUND,
     GATHER_BOUND,
     SMALL_COLLECTIVES,

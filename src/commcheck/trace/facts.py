@@ -47,6 +47,9 @@ class Step:
     mem_extra_ns: int
     idle_ns: int
     host_wait_ns: int | None  # in which the busiest compute stream waits for the host's launch
+    pause_ns: int = 0  # of host_wait_ns: in gaps that no launch is as long as
+    longest_pause_ns: int = 0
+    input_ns: int = 0  # of idle_ns: while the host waits for its next batch; not in host_wait_ns
     exposed_unfed_ns: int = 0  # of exposed_judged_ns: with a kernel launched in time it were hidden
     kernels: int
     comm_kernels: int

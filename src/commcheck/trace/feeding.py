@@ -16,6 +16,16 @@ LATENCY_NS: Final = 10_000
 Understanding the Visualization of Overhead and Latency in Nsight Systems: 20 us from the begin of
 the call to that of the kernel, half of it the call."""
 
+PAUSE_NS: Final = 1_000_000
+"""In a longer gap the host did something else than launching the next kernel. Source: commcheck; an
+eager operator of PyTorch takes tens of microseconds on the host, a slow one some hundreds."""
+
+
+def inputs_of(trace: Trace) -> list[Span]:
+    """When the training thread waits for its next batch; other threads may fetch ahead."""
+    threads = {step.thread for step in trace.steps}
+    return union((at.start, at.end) for at in trace.inputs if not threads or at.thread in threads)
+
 
 class Feeding:
     """The waits of one device, window by window in order of time."""

@@ -12,6 +12,7 @@ from commcheck.check import failed, not_applicable, passed, undecidable, warned
 from commcheck.model import Kind, Status, Verdict
 from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts, RankFacts
+from commcheck.trace.host import host_rungs
 from commcheck.trace.limits import Limits
 from commcheck.trace.parallel import bubble_rung, of_role, role_rungs, tensor_rung, untold
 from commcheck.trace.roles import Role
@@ -22,7 +23,6 @@ from commcheck.trace.rungs import (
     exposed_rung,
     gather_rung,
     latency_rung,
-    launch_rung,
     pct,
     percent,
     serial_rung,
@@ -35,7 +35,7 @@ def judge(job: JobFacts, limits: Limits, known: Known) -> tuple[Verdict, ...]:
     """Every verdict on a job, the one to blame first; a single pass where there is none."""
     silent = _silence(job)
     if silent is not None:
-        waiting = [_verdict(rung, job) for rung in launch_rung(job, limits, 0.0)]
+        waiting = [_verdict(rung, job) for rung in host_rungs(job, limits, 0.0)]
         return (*waiting, silent)
     shares = _shares(job)
     verdicts = [_verdict(rung, job) for rung in _rungs(job, shares, limits, known)]
@@ -99,15 +99,15 @@ def _shares(job: JobFacts) -> Shares:
 def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[Rung]:
     waiting = waiting_of(job, shares, limits)
     own = shares.whole - shares.unfed
-    launch = launch_rung(job, limits, own)
-    rungs = [*waiting.rungs, *launch]
+    host = host_rungs(job, limits, own)
+    rungs = [*waiting.rungs, *host]
     bubble = bubble_rung(job, limits)
     if waiting.explains:
         # The communication only shows what the late rank does to it.
         return [*rungs, *bubble]
     first = tensor_rung(job, limits)
     wire = wire_rung(job, shares, limits, known)
-    if launch and own <= limits.exposed_warn:
+    if host and own <= limits.exposed_warn:
         # What is exposed would not be, had the host launched in time.
         wire = []
     elif shares.whole > limits.exposed_warn:

@@ -88,6 +88,10 @@ FORWARD: Final = regex(
 )
 """Host annotations that span the forward pass."""
 
+INPUT: Final = regex(r"^enumerate\(DataLoader\)#|^\[pl\]\[profile\].*\.train_dataloader_next$")
+"""Host annotations in which the training thread waits for its next batch: torch.utils.data, and
+PyTorch Lightning's profiler."""
+
 CPU_COMM: Final = regex(r"^(gloo|mpi|ucc):")
 """Annotations that are themselves the communication: without a device the host does it."""
 

@@ -69,10 +69,16 @@ def _rank_json(rank: RankFacts) -> dict[str, object]:
                 "exposed_comm_ms": ms(step.exposed_ns),
                 "exposed_comm_strict_ms": ms(step.exposed_strict_ns),
                 "bubble_ms": ms(step.bubble_ns),
+                "undescribed_ms": ms(step.untold_ns),
+                "exposed_by_role_ms": {
+                    role: ms(part.exposed_ns) for role, part in step.roles.items()
+                },
                 "longest_blank_ms": ms(step.longest_blank_ns),
                 "mem_extra_ms": ms(step.mem_extra_ns),
                 "idle_ms": ms(step.idle_ns),
                 "host_wait_idle_ms": ms(step.host_wait_ns),
+                "host_pause_ms": ms(step.pause_ns),
+                "input_idle_ms": ms(step.input_ns),
                 "forward_ms": ms(step.forward_ns),
                 "gather_ms": ms(step.gather_ns),
                 "gather_exposed_ms": ms(step.gather_exposed_ns),

@@ -130,31 +130,6 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
     return Waiting((rung,), explains=is_much)
 
 
-def launch_rung(job: JobFacts, limits: Limits, exposed: float) -> list[Rung]:
-    """The host: does the compute stream wait for launches?
-
-    ``exposed``: share of the step with communication exposed for other reasons.
-    """
-    waits = [(rank.share("host_wait_ns") or 0.0, rank) for rank in job.ranks]
-    wait, rank = max(waits, key=lambda each: each[0])
-    if wait <= limits.host_wait_warn:
-        return []
-    against: tuple[str, ...] = ()
-    if exposed > wait:
-        against = (f"exposed communication is larger: {pct(exposed)} of the step",)
-    return [
-        Rung(
-            causes.LAUNCH_BOUND,
-            wait > limits.host_wait_fail,
-            f"{rank.name}: the compute stream waits for the host's launches for {pct(wait)} of "
-            f"the step (limit {pct(limits.host_wait_warn)}): not communication",
-            "certain",
-            against,
-            {"host_wait_percent_of_step": percent(wait)},
-        )
-    ]
-
-
 def gather_rung(job: JobFacts, shares: Shares, limits: Limits) -> list[Rung]:
     """ZeRO-3 and FSDP: does the forward pass wait for its weights?"""
     found = []

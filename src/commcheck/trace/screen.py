@@ -59,6 +59,8 @@ def _times(rank: RankFacts, is_one_of_many: bool) -> list[str]:
         row("  exposed", "exposed_ns", longest),
         row("idle", "idle_ns"),
     ]
+    if rank.share("input_ns"):
+        rows.append(row("  input", "input_ns", "   the host waits for the next batch"))
     if rank.share("host_wait_ns"):
         rows.append(row("  host launches", "host_wait_ns", "   waited for, also under others"))
     if rank.share("bubble_ns"):

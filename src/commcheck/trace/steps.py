@@ -13,7 +13,7 @@ from commcheck.lazy import dataclass
 from commcheck.trace import names
 from commcheck.trace.collectives import calls_of, link_records, moved_of
 from commcheck.trace.facts import Lane, Part, RankFacts, Step
-from commcheck.trace.feeding import Feeding
+from commcheck.trace.feeding import PAUSE_NS, Feeding, inputs_of
 from commcheck.trace.intervals import Span, clip, intersect, length, longest, subtract, union
 from commcheck.trace.lanes import label_of, lanes_of
 from commcheck.trace.names import Kind
@@ -52,10 +52,10 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
     unlinked = device.launch_start.count(-1)
     knows_launches = unlinked <= UNLINKED_MOST * len(device.start)
     feeding = Feeding(trace, device) if knows_launches and trace.layout != "cpu" else None
-    roles = Roles(trace, device)
+    roles, inputs = Roles(trace, device), inputs_of(trace)
     forwards = _by_thread(trace) if _gathers(trace, device) else {}
     steps = [
-        _step(trace, device, part, waits, forwards)
+        _step(trace, device, part, waits, forwards, inputs)
         for part, waits in _waited(_parts(trace, device, found, roles, feeding))
     ]
     calls = calls_of(trace, device, found)
@@ -118,14 +118,18 @@ def _step(
     part: _Part,
     waits: list[Span] | None,
     forwards: dict[int, list[Span]],
+    inputs: list[Span],
 ) -> Step:
     window, sets, rows = part.window, part.sets, part.rows
     exposed = subtract(sets.comm, sets.compute)
     alone = {role: subtract(mine, sets.compute) for role, mine in sets.roles.items()}
     judged = _together(alone, COULD_HIDE)
     busy = union(sets.compute + sets.comm)
-    mem_extra = length(subtract(sets.mem, busy))
+    copies = subtract(sets.mem, busy)
     whole = window.end - window.start
+    fetching = clip(inputs, window.start, window.end)
+    waits = subtract(waits, fetching) if waits and fetching else waits
+    pauses = [end - start for start, end in waits or () if end - start >= PAUSE_NS]
     forward = _forward(trace, device, rows, forwards)
     counts: Counter[Kind] = Counter()
     for code, count in Counter(row[2] for row in rows).items():
@@ -147,9 +151,12 @@ def _step(
         untold_ns=length(alone.get(Role.UNTOLD, ())),
         exposed_tensor_ns=length(subtract(alone.get(Role.TENSOR, ()), judged)),
         longest_blank_ns=longest(exposed),
-        mem_extra_ns=mem_extra,
-        idle_ns=whole - length(busy) - mem_extra,
+        mem_extra_ns=length(copies),
+        idle_ns=whole - length(busy) - length(copies),
         host_wait_ns=None if waits is None else length(waits),
+        pause_ns=sum(pauses),
+        longest_pause_ns=max(pauses, default=0),
+        input_ns=length(subtract(subtract(fetching, busy), copies)) if fetching else 0,
         exposed_unfed_ns=length(intersect(judged, waits)) if waits else 0,
         kernels=(counts[Kind.TASK] or counts[Kind.COMPUTE]) + comm_kernels,
         comm_kernels=comm_kernels,

@@ -101,6 +101,7 @@ class Trace:
     devices: dict[str, Device] = field(default_factory=dict)
     steps: list[Annotation] = field(default_factory=list)
     forwards: list[Annotation] = field(default_factory=list)
+    inputs: list[Annotation] = field(default_factory=list)
     host_comm: list[Annotation] = field(default_factory=list)
     annotations: set[str] = field(default_factory=set)
     records: list[Record] = field(default_factory=list)
@@ -136,6 +137,8 @@ class Trace:
             self.steps.append(Annotation(name, start, end, thread))
         elif names.FORWARD.match(name):
             self.forwards.append(Annotation(name, start, end, thread))
+        elif names.INPUT.match(name):
+            self.inputs.append(Annotation(name, start, end, thread))
         elif names.CPU_COMM.match(name):
             self.host_comm.append(Annotation(name, start, end, thread))
         if len(self.annotations) < ANNOTATIONS_MOST:

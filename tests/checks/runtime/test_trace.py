@@ -17,6 +17,8 @@ from commcheck.trace.causes import (
     EXPERT_PARALLEL,
     EXPOSED,
     GATHER_BOUND,
+    HOST_PAUSE,
+    INPUT_BOUND,
     LAUNCH_BOUND,
     NOT_OVERLAPPED,
     PIPELINE_BUBBLE,
@@ -32,6 +34,8 @@ from tests.trace.expected import made
 
 SETTINGS = {
     STRAGGLER: ("CLOCK", "DistributedSampler"),
+    INPUT_BOUND: ("num_workers", "iostat"),
+    HOST_PAUSE: ("py-spy", "--manual-gc"),
     LAUNCH_BOUND: ("reduce-overhead",),
     GATHER_BOUND: ("stage3_prefetch_bucket_size", "zero_hpz_partition_size"),
     SMALL_COLLECTIVES: ("bucket_cap_mb", "reduce_bucket_size", "--ddp-bucket-size"),

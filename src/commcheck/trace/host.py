@@ -1,0 +1,66 @@
+"""The rungs of the host: the device waits for its input, for a pause to end, or for launches."""
+
+from __future__ import annotations
+
+from commcheck.trace import causes
+from commcheck.trace.facts import JobFacts, RankFacts
+from commcheck.trace.limits import Limits
+from commcheck.trace.rungs import Rung, pct, percent
+
+
+def host_rungs(job: JobFacts, limits: Limits, exposed: float) -> list[Rung]:
+    """Does the device of any rank wait for its host, and for what?
+
+    ``exposed``: share of the step with communication exposed for other reasons.
+    """
+    wait, rank = max(((_waits(rank), rank) for rank in job.ranks), key=lambda each: each[0])
+    if wait <= limits.host_wait_warn:
+        return []
+    fed, paused = rank.share("input_ns") or 0.0, rank.share("pause_ns") or 0.0
+    launched = (rank.share("host_wait_ns") or 0.0) - paused
+    limit = f"(limit {pct(limits.host_wait_warn)})"
+    longest = max(step.longest_pause_ns for step in rank.steps) / 1e6
+    parts = (
+        (
+            fed,
+            causes.INPUT_BOUND,
+            f"the device idles for {pct(fed)} of the step {limit} while its host waits for the "
+            "next batch",
+            {"input_wait_percent_of_step": percent(fed)},
+        ),
+        (
+            paused,
+            causes.HOST_PAUSE,
+            f"the compute stream waits for the host for {pct(paused)} of the step {limit} in a "
+            f"few long gaps, up to {longest:.2f} ms",
+            {"host_pause_percent_of_step": percent(paused), "longest_pause_ms": round(longest, 3)},
+        ),
+        (
+            launched,
+            causes.LAUNCH_BOUND,
+            f"the compute stream waits for the host's launches for {pct(launched)} of the step "
+            f"{limit}",
+            {"host_wait_percent_of_step": percent(launched)},
+        ),
+    )
+    # Where none alone is too much, the largest is what to begin with.
+    over = [part for part in parts if part[0] > limits.host_wait_warn]
+    against = (f"exposed communication is larger: {pct(exposed)} of the step",)
+    rungs = []
+    for share, cause, what, measured in over or [max(parts, key=lambda part: part[0])]:
+        whole = f", {pct(wait)} with all that its host lets wait" if share < 0.99 * wait else ""
+        rungs.append(
+            Rung(
+                cause,
+                wait > limits.host_wait_fail,
+                f"{rank.name}: {what}{whole}: not communication",
+                "certain",
+                against if exposed > wait else (),
+                measured,
+            )
+        )
+    return rungs
+
+
+def _waits(rank: RankFacts) -> float:
+    return (rank.share("host_wait_ns") or 0.0) + (rank.share("input_ns") or 0.0)
