@@ -10,7 +10,7 @@ import pytest
 
 from commcheck.errors import UsageError
 from commcheck.model import Cause, Kind, Status
-from commcheck.trace import causes
+from commcheck.trace import causes, remedies
 from commcheck.trace.facts import JobFacts, Moved, Part, RankFacts, Skew, Step
 from commcheck.trace.ladder import judge, silent_ranks
 from commcheck.trace.limits import Limits
@@ -254,15 +254,29 @@ def test_alpha_that_is_given_makes_it_certain(tmp_path: Path) -> None:
 
 def test_remedies_are_those_of_the_framework(tmp_path: Path) -> None:
     (verdict,) = judge(job(tmp_path, comm=40, exposed=35, framework="DDP"), Limits(), Known())
-    assert verdict.remedies == (causes.DDP_BUCKETS, causes.DDP_VIEW)
+    assert verdict.remedies == (remedies.DDP_BUCKETS, remedies.DDP_VIEW)
     (verdict,) = judge(job(tmp_path, comm=40, exposed=35), Limits(), Known())
     assert verdict.remedies == causes.NOT_OVERLAPPED.remedies
     assert all(
-        causes.remedies_for(cause, each)
+        remedies.remedies_for(cause, each)
         for cause in causes.CAUSES
         for each in ("FSDP", "FSDP2", "DDP", "DeepSpeed", "ZeRO-3", "Megatron", "")
     )
-    assert causes.remedies_for(causes.GATHER_BOUND, "DeepSpeed")[0] is causes.ZERO3_PREFETCH
+    assert remedies.remedies_for(causes.GATHER_BOUND, "DeepSpeed")[0] is remedies.ZERO3_PREFETCH
+
+
+@pytest.mark.parametrize(
+    ("layout", "command"),
+    [("kineto", "nvidia-smi"), ("ascend", "npu-smi"), ("table", "npu-smi"), ("cpu", "top")],
+)
+def test_commands_are_those_of_the_device(tmp_path: Path, layout: str, command: str) -> None:
+    paths, _ = made(tmp_path, ranks=2, straggler=1, straggler_factor=3.0, layers=4, kernels=3)
+    late = job_of([replace(facts_of(path), layout=layout) for path in paths])
+    (verdict,) = judge(late, Limits(), Known())
+    assert verdict.cause is causes.STRAGGLER
+    assert verdict.remedies[0].command.startswith(command)
+    commands = [each.command for each in remedies.remedies_for(causes.EXPOSED, "", "npu")]
+    assert not any(each.startswith("all_reduce_perf") for each in commands)
 
 
 def quiet(rank: RankFacts, world: int | None) -> RankFacts:

@@ -255,6 +255,24 @@ def test_a_groups_description_tells_what_it_is_for(about: str, role: Role) -> No
     assert role_of(about) is role
 
 
+def test_what_waits_for_a_collective_on_the_host_does_not_compute(tmp_path: Path) -> None:
+    """FSDP2 waits in a node of autograd, and calls into c10d last as long as their collective."""
+
+    def op(name: str, ts: float, dur: float) -> Event:
+        return x("cpu_op", name, ts, dur, pid=99, tid=99)
+
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 1000), op("aten::addmm", 10, 200)),
+        op("c10d::_allgather_base_", 210, 100),
+        op("autograd::engine::evaluate_function: RegisterPostBackwardFunctionBackward", 300, 500),
+        *(op("RegisterPostBackwardFunctionBackward", 300, 500), op("fsdp::chunk_cat", 310, 40)),
+        x("user_annotation", "gloo:all_gather", 210, 500, pid=99, tid=5),
+        op("CompiledFunction", 850, 100),
+    ).steps
+    assert (only.compute_ns, only.comm_ns, only.exposed_ns) == (340_000, 500_000, 460_000)
+
+
 def test_outliers_are_named(tmp_path: Path) -> None:
     events: list[Event] = []
     for number, at in enumerate((0, 100, 200, 500, 600)):

@@ -1,136 +1,35 @@
-"""What a trace can show, and the setting that mends it, by the framework's own name of it.
-
-Sources of the settings: PyTorch DistributedDataParallel, FullyShardedDataParallel and fully_shard,
-DeepSpeed configuration JSON, Megatron-LM arguments, Megatron-Bridge communication-overlap and
-hierarchical-context-parallel.
-"""
+"""What a trace can show, and what mends it."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from commcheck.model import Cause, Remedy, Words
+from commcheck.model import Cause, Words
+from commcheck.trace.remedies import (
+    CLIMB_DOWN,
+    CONNECTIONS,
+    DDP_BUCKETS,
+    DDP_VIEW,
+    DEEPSPEED_BUCKET,
+    DEEPSPEED_OVERLAP,
+    DRAINED,
+    FSDP2_PREFETCH,
+    FSDP_PREFETCH,
+    GPU_CLOCKS,
+    MEASURE_WIRE,
+    MEGATRON_BUCKET,
+    MEGATRON_OVERLAP,
+    PREDICT,
+    PY_SPY,
+    READS,
+    ZERO3_HPZ,
+    ZERO3_PREFETCH,
+    ZERO3_STAGE,
+    setting,
+)
 
 TITLE: Final = Words("Communication in a profiler trace", "性能跟踪中的通信")
 CHECK_ID: Final = "runtime.trace"
-
-_BEFORE = Words(
-    "A restart from a checkpoint; profile again and compare the two traces.",
-    "从检查点重启后生效；请重新采样并对比两份跟踪。",
-)
-_DRAINED = Words("The hosts are drained: it loads the fabric.", "主机已排空：该测试会占满网络。")
-_READS = Words("None, it only looks.", "无，只读。")
-
-
-def _set(
-    command: str, en: str, zh: str, *, before: Words = _BEFORE, who: str = "operator"
-) -> Remedy:
-    return Remedy(command=command, effect=Words(en, zh), precondition=before, who=who)
-
-
-DDP_BUCKETS = _set(
-    "DistributedDataParallel(model, bucket_cap_mb=25)",
-    "DDP: larger buckets mean fewer all-reduces, smaller ones start earlier. The default None is "
-    "1 MiB first, then 25; an explicit value holds for the first bucket too.",
-    "DDP：桶越大集合通信越少，桶越小开始得越早。"
-    "默认 None 为首桶 1 MiB、其余 25 MiB；显式值对首桶同样生效。",
-)
-DDP_VIEW = _set(
-    "DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)",
-    "DDP: no copy of gradients out of the buckets; a static graph needs no search for unused "
-    "parameters, which delays the first bucket.",
-    "DDP：省去梯度从桶中拷出；静态图无需查找未使用参数，首桶不再推迟。",
-    before=Words(
-        "The set of used parameters does not change between steps.", "各步使用的参数集合不变。"
-    ),
-)
-FSDP_PREFETCH = _set(
-    "FullyShardedDataParallel(backward_prefetch=BackwardPrefetch.BACKWARD_PRE, "
-    "forward_prefetch=True, limit_all_gathers=True)",
-    "FSDP1: gathers the next unit while this one computes. Costs the memory of one more unit.",
-    "FSDP1：计算当前单元时预取下一单元，代价是多占一个单元的显存。",
-)
-FSDP2_PREFETCH = _set(
-    "set_modules_to_forward_prefetch / set_modules_to_backward_prefetch",
-    "FSDP2: gathers the named modules one layer ahead. Wrap each transformer block with "
-    "fully_shard, neither single linears nor the whole model.",
-    "FSDP2：提前一层预取指定模块。对每个 transformer 块调用 fully_shard，"
-    "不要只包单个线性层或整个模型。",
-)
-DEEPSPEED_OVERLAP = _set(
-    '"overlap_comm": true, "contiguous_gradients": true',
-    "DeepSpeed: reduces gradients on a stream of its own during the backward. Needs two buckets "
-    "of memory (4.5 x reduce_bucket_size bytes).",
-    "DeepSpeed：反向期间在独立流上归约梯度，需要两个桶的显存。",
-)
-DEEPSPEED_BUCKET = _set(
-    '"reduce_bucket_size": 5e7, "allgather_bucket_size": 5e7',
-    "DeepSpeed: these count elements, not bytes. One that holds the whole model leaves nothing to "
-    "overlap; a very small one is bound by latency.",
-    "DeepSpeed：单位是元素个数而非字节。桶大到装下整个模型则无从重叠，过小则受延迟限制。",
-)
-ZERO3_PREFETCH = _set(
-    '"stage3_prefetch_bucket_size": 5e8, "stage3_param_persistence_threshold": 1e6',
-    "ZeRO-3: gathers further ahead (in elements), and keeps small parameters whole. Costs memory.",
-    "ZeRO-3：更早预取（单位为元素），小参数常驻不切分；代价是显存。",
-)
-ZERO3_HPZ = _set(
-    '"zero_hpz_partition_size": 8',
-    "ZeRO++: a second shard inside the host, so that the gather stays on NVLink. Take the number "
-    "of GPUs of a host. Costs memory for one more copy of the weights per host.",
-    "ZeRO++：在主机内再存一份分片，all-gather 只走 NVLink。"
-    "取每台主机的 GPU 数；代价是每台多一份权重。",
-)
-ZERO3_STAGE = _set(
-    '"stage": 2, or a larger "train_micro_batch_size_per_gpu"',
-    "Stage 2 gathers no parameters in forward and backward; a larger micro batch computes longer "
-    "over the same gather.",
-    "阶段 2 前后向不再收集参数；更大的微批使同样的收集有更长的计算来掩盖。",
-    before=Words("The optimizer states and the weights fit.", "显存放得下权重与优化器状态。"),
-)
-MEGATRON_OVERLAP = _set(
-    "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer",
-    "Megatron: reduces gradients during the backward and gathers parameters during the forward. "
-    "Without the first there are no buckets at all.",
-    "Megatron：反向期间归约梯度、前向期间收集参数。没有前一个选项就完全不分桶。",
-)
-MEGATRON_BUCKET = _set(
-    "--ddp-bucket-size 40000000",
-    "Megatron: elements, not bytes; the default grows with the data-parallel size. Needs "
-    "--overlap-grad-reduce.",
-    "Megatron：单位为元素而非字节，默认值随数据并行规模增大；须配合 --overlap-grad-reduce。",
-)
-CONNECTIONS = _set(
-    "export CUDA_DEVICE_MAX_CONNECTIONS=1",
-    "Megatron with tensor or sequence parallelism before Blackwell: launches communication ahead "
-    "of the computing that should hide it. FSDP wants it unset.",
-    "Megatron 张量/序列并行（Blackwell 之前）：使通信先于用来掩盖它的计算下发。FSDP 则不应设置。",
-)
-CLIMB_DOWN = _set(
-    "commcheck run -i INVENTORY",
-    "Judges NICs, PFC, PCIe and NCCL of these hosts: the wire is judged below, not here.",
-    "检查这些主机的网卡、PFC、PCIe 与 NCCL：链路问题在下层判定。",
-    before=_READS,
-)
-PREDICT = _set(
-    "commcheck analyze bucket <TRACE> <SWEEP>",
-    "Predicts from this trace and a sweep of the wire which bucket size is best for this model, "
-    "what it brings, and whether any brings anything.",
-    "根据本跟踪与链路测试结果预测最适合该模型的桶大小、收益，以及调桶是否有用。",
-    before=_READS,
-)
-MEASURE_WIRE = _set(
-    "all_reduce_perf -b 8 -e 1G -f 2 -g 1",
-    "Measures what the wire gives without training; commcheck analyze sweep judges the table.",
-    "测量无训练负载时的链路带宽；用 commcheck analyze sweep 判读结果表。",
-    before=_DRAINED,
-)
-PY_SPY = _set(
-    "py-spy top --pid PID",
-    "Shows what the training thread does between launches: logging, .item(), data loading.",
-    "查看训练线程在下发间隙做什么：日志、.item()、数据加载。",
-    before=_READS,
-)
 
 STRAGGLER = Cause(
     slug="trace-straggler",
@@ -143,13 +42,8 @@ STRAGGLER = Cause(
         "原因是该 rank 计算慢（降频、过热、被占用、工作量大）或主机下发慢。",
     ),
     remedies=(
-        _set(
-            "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,ECC",
-            "On the late rank's host: throttling, heat, ECC, another process. Compare with a peer.",
-            "在迟到 rank 的主机上查看降频、温度、ECC 与其他进程，并与同伴对比。",
-            before=_READS,
-        ),
-        _set(
+        GPU_CLOCKS,
+        setting(
             "torch.utils.data.DistributedSampler, and equal sequence lengths per rank",
             "Where clocks are equal the work is not: balance batches, check its data loader.",
             "若频率一致则是工作量不均：均衡各 rank 的批次并检查数据加载。",
@@ -168,19 +62,19 @@ INPUT_BOUND = Cause(
         "或存储太慢。这不是通信问题，内核更快只会等得更久。",
     ),
     remedies=(
-        _set(
+        setting(
             "py-spy dump --pid PID",
             "Of a worker of the DataLoader: whether it reads, decodes, or has nothing to do.",
             "对 DataLoader 的 worker 进程：查看它在读取、解码还是空闲。",
-            before=_READS,
+            before=READS,
         ),
-        _set(
+        setting(
             "iostat -x 1 5; nfsiostat 1 5",
             "Shows whether the disk or the file server that holds the data is busy or slow.",
             "查看存放数据的磁盘或文件服务器是否繁忙或缓慢。",
-            before=_READS,
+            before=READS,
         ),
-        _set(
+        setting(
             "DataLoader(num_workers=N, prefetch_factor=4, persistent_workers=True, "
             "pin_memory=True)",
             "More workers fetch further ahead, and live on between epochs; pinned memory is copied "
@@ -206,12 +100,12 @@ HOST_PAUSE = Cause(
     ),
     remedies=(
         PY_SPY,
-        _set(
+        setting(
             "torch.profiler.profile(with_stack=True, ...)",
             "Perfetto then shows the Python functions above the gap.",
             "之后 Perfetto 会在空隙上方显示 Python 函数。",
         ),
-        _set(
+        setting(
             "--manual-gc --manual-gc-interval 100, or gc.disable() and gc.collect() every N steps",
             "Megatron, and anywhere: all ranks collect garbage at the same step, not by turns.",
             "Megatron 及其他：各 rank 在同一步做垃圾回收，而不是轮流。",
@@ -227,13 +121,13 @@ LAUNCH_BOUND = Cause(
         "设备在等待内核下发：内核比启动它的调用还短。这不是通信问题，换更快的网络也没有用。",
     ),
     remedies=(
-        _set(
+        setting(
             'torch.compile(model, mode="reduce-overhead")',
             "Fuses small kernels and replays them as CUDA graphs: one launch for many kernels.",
             "融合小内核并以 CUDA graph 重放：一次下发多个内核。",
             before=Words("Static shapes, or few of them.", "形状固定，或只有少数几种。"),
         ),
-        _set(
+        setting(
             "a larger micro batch; foreach=True or fused=True in the optimizer",
             "Longer kernels for the same number of launches.",
             "同样的下发次数，内核更长。",
@@ -299,12 +193,12 @@ TENSOR_PARALLEL = Cause(
         "层内集合通信无法隐藏：下一个算子要用其结果，与桶大小无关。请与主机内的带宽测试对比。",
     ),
     remedies=(
-        _set(
+        setting(
             "--tensor-model-parallel-size N, no larger than the GPUs of one host",
             "Megatron: keeps tensor parallelism on NVLink.",
             "Megatron：使张量并行只走 NVLink。",
         ),
-        _set(
+        setting(
             "--sequence-parallel --tp-comm-overlap",
             "Megatron: splits the collectives and overlaps them with their GEMMs.",
             "Megatron：拆分集合通信并与矩阵乘重叠。",
@@ -321,13 +215,13 @@ EXPERT_PARALLEL = Cause(
         "token 往返专家期间没有计算。与桶大小无关：把专家放在主机内，或用另一微批的计算来掩盖。",
     ),
     remedies=(
-        _set(
+        setting(
             "--expert-model-parallel-size N, no larger than the GPUs that share NVLink; "
             "--expert-tensor-parallel-size 1",
             "Megatron: keeps the all-to-all off the network, and experts whole.",
             "Megatron：使 all-to-all 不经过网络，专家不再切分。",
         ),
-        _set(
+        setting(
             "--overlap-moe-expert-parallel-comm --delay-wgrad-compute",
             "Megatron: dispatch and combine of one micro batch run beneath the computing of "
             "another.",
@@ -339,17 +233,17 @@ EXPERT_PARALLEL = Cause(
                 "有流水线时须有虚拟级。",
             ),
         ),
-        _set(
+        setting(
             "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep",
             "Megatron: DeepEP sends a token once to a host and spreads it there over NVLink.",
             "Megatron：DeepEP 对每台主机只发送一次 token，再经 NVLink 分发。",
             before=Words("DeepEP is installed, with NVSHMEM.", "已安装 DeepEP 与 NVSHMEM。"),
         ),
-        _set(
+        setting(
             "alltoall_perf -b 1M -e 1G -f 2 -g 1",
             "Measures what the wire gives an all-to-all; commcheck analyze sweep judges the table.",
             "测量链路能给 all-to-all 的带宽；用 commcheck analyze sweep 判读结果表。",
-            before=_DRAINED,
+            before=DRAINED,
         ),
     ),
 )
@@ -364,14 +258,14 @@ CONTEXT_PARALLEL = Cause(
         "这不是流水线气泡。",
     ),
     remedies=(
-        _set(
+        setting(
             "--context-parallel-size N, no larger than the GPUs that share NVLink",
             "Megatron: keeps the ring off the network; and a longer part per rank computes more "
             "per hop, since attention grows with its square.",
             "Megatron：使环不经过网络；每个 rank 的段更长则每跳计算更多（注意力按平方增长）。",
             before=Words("The activations of the longer part fit.", "显存放得下更长一段的激活。"),
         ),
-        _set(
+        setting(
             "--cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 8 N",
             "Megatron: all-to-all over the heads among the 8 GPUs of a host, the ring only "
             "between hosts.",
@@ -381,11 +275,11 @@ CONTEXT_PARALLEL = Cause(
                 "Transformer Engine 1.12；KV 头数可被 8 整除。",
             ),
         ),
-        _set(
+        setting(
             "sendrecv_perf -b 1M -e 1G -f 2 -g 1",
             "Measures what the wire gives a ring; commcheck analyze sweep judges the table.",
             "测量链路能给环的带宽；用 commcheck analyze sweep 判读结果表。",
-            before=_DRAINED,
+            before=DRAINED,
         ),
     ),
 )
@@ -397,12 +291,12 @@ PIPELINE_BUBBLE = Cause(
         "send/recv 内核在等待相邻流水级：这是气泡，不是带宽问题。",
     ),
     remedies=(
-        _set(
+        setting(
             "--global-batch-size larger, or --micro-batch-size smaller",
             "More micro batches per step: the bubble is (p - 1) / m of the step.",
             "增加每步的微批数：气泡占 (p-1)/m。",
         ),
-        _set(
+        setting(
             "--num-layers-per-virtual-pipeline-stage N",
             "Megatron: interleaved stages divide the bubble; balance layers between stages.",
             "Megatron：交错流水线按份数缩小气泡；并均衡各级层数。",
@@ -424,7 +318,7 @@ EXPOSED = Cause(
         MEGATRON_BUCKET,
         FSDP2_PREFETCH,
         FSDP_PREFETCH,
-        _set(
+        setting(
             "gradient accumulation (no_sync), or a larger micro batch",
             "More computing for the same communication.",
             "同样的通信量，更多的计算。",
@@ -448,31 +342,3 @@ CAUSES: Final = (
     PIPELINE_BUBBLE,
     EXPOSED,
 )
-
-_OF: Final = {
-    "DDP": (DDP_BUCKETS, DDP_VIEW),
-    "FSDP": (FSDP_PREFETCH,),
-    "FSDP2": (FSDP2_PREFETCH,),
-    "DeepSpeed": (DEEPSPEED_OVERLAP, DEEPSPEED_BUCKET),
-    "ZeRO-3": (ZERO3_PREFETCH, ZERO3_HPZ, ZERO3_STAGE, DEEPSPEED_OVERLAP),
-    "Megatron": (MEGATRON_OVERLAP, MEGATRON_BUCKET, CONNECTIONS),
-}
-_PART_OF: Final = {"DeepSpeed": ("ZeRO-3",)}
-"""What may be at work where a trace tells the whole alone."""
-_ALL_OF: Final = frozenset(remedy for mine in _OF.values() for remedy in mine)
-
-
-def remedies_for(cause: Cause, framework: str) -> tuple[Remedy, ...]:
-    """The cause's remedies, without those of other frameworks where the trace tells which it is.
-
-    All of them where that would leave none.
-    """
-    for name in (framework, *_PART_OF.get(framework, ())):
-        mine = tuple(
-            remedy
-            for remedy in cause.remedies
-            if name in _OF and (remedy not in _ALL_OF or remedy in _OF[name])
-        )
-        if mine:
-            return mine
-    return cause.remedies

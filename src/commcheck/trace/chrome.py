@@ -14,7 +14,7 @@ from typing import Any, Final
 from commcheck.lazy import regex
 from commcheck.trace.kineto import row_of, take_collective
 from commcheck.trace.microseconds import nanoseconds
-from commcheck.trace.names import Kind
+from commcheck.trace.names import CPU_WORK, Kind
 from commcheck.trace.sink import DEVICE_CATEGORIES, LAUNCH_CATEGORIES, Key, Row, Sink
 from commcheck.trace.source import TAIL_MOST, Foreign, Source, cut
 from commcheck.trace.store import DECODER, Trace, Transfer
@@ -110,11 +110,17 @@ def scan_cpu(path: Source, found: Iterator[Event], trace: Trace) -> None:
 
     The threads that communicate are told by the collectives on them, which ``trace`` holds.
     """
+    works: dict[str, bool] = {}
     talking = {each.thread for each in trace.host_comm}
     device = trace.device("cpu")
     compute = trace.code(Kind.COMPUTE, "operators", "cpu", "host")
     for event in closed(path, found):
         if event.get("cat") != "cpu_op":
+            continue
+        name = str(event.get("name"))
+        if name not in works:
+            works[name] = bool(CPU_WORK.search(name))
+        if not works[name]:
             continue
         if trace.thread(str(event.get("pid")), str(event.get("tid"))) not in talking:
             start, end = times(path, event)

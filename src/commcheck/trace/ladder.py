@@ -7,14 +7,15 @@ exposed, so that these are ruled out first; what they explain is not said again.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from commcheck.check import failed, not_applicable, passed, undecidable, warned
 from commcheck.model import Kind, Status, Verdict
-from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts, RankFacts
 from commcheck.trace.host import host_rungs
 from commcheck.trace.limits import Limits
 from commcheck.trace.parallel import bubble_rung, of_role, role_rungs, tensor_rung, untold
+from commcheck.trace.remedies import remedies_for
 from commcheck.trace.roles import Role
 from commcheck.trace.rungs import (
     Known,
@@ -158,8 +159,17 @@ def _verdict(rung: Rung, job: JobFacts) -> Verdict:
         f"{rung.what}; {rung.sure}{against}",
         measured={**rung.measured, "sure": rung.sure},
     )
-    frameworks = {rank.framework for rank in job.ranks}
-    remedies = causes.remedies_for(
-        rung.cause, next(iter(frameworks)) if len(frameworks) == 1 else ""
+    remedies = remedies_for(
+        rung.cause, _common(job, "framework"), _DEVICES.get(_common(job, "layout"), "")
     )
     return replace(verdict, remedies=remedies, hosts=rung.hosts)
+
+
+_DEVICES: Final = {"ascend": "npu", "table": "npu", "cpu": "cpu"}
+"""By layout of a trace, where it is not a GPU's."""
+
+
+def _common(job: JobFacts, of: str) -> str:
+    """What all ranks tell alike, else ""."""
+    told = {str(getattr(rank, of)) for rank in job.ranks}
+    return told.pop() if len(told) == 1 else ""

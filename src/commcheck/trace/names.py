@@ -95,6 +95,12 @@ PyTorch Lightning's profiler."""
 CPU_COMM: Final = regex(r"^(gloo|mpi|ucc):")
 """Annotations that are themselves the communication: without a device the host does it."""
 
+CPU_WORK: Final = regex(
+    r"^(?!_?c10d|autograd::|torch::autograd::|record_param_comms)[\w.]+::|^CompiledFunction"
+)
+"""Operators that work on the host. Nodes of autograd span whatever their hooks do, waiting for a
+collective too; what works in them is an operator of its own."""
+
 LAUNCH: Final = regex(r"launch|memcpy|memset", re.I)
 """Host calls that start device work; cudaGraphLaunch starts many with one correlation."""
 
