@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from commcheck.errors import UsageError
-from commcheck.trace import hccltable, kerneltable, steptable
+from commcheck.trace import hcclgroups, hccltable, kerneltable, steptable
 from commcheck.trace.job import job_facts
 from commcheck.trace.offline import analyse_traces
 from tests.trace.chrome import write
@@ -60,6 +61,43 @@ def test_operators_are_counted_and_their_planes_are_not(tmp_path: Path) -> None:
     assert move.kind == "allreduce"
     assert move.count == expected["ranks"]["0"]["collectives"]["allreduce"]["count"]
     assert move.busbw_gbytes is None
+
+
+KEY = "192.0.2.7%eth0_60000_0_1738895507756334"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [("pp", (True, False)), ("cp", (False, False)), ("", (False, True)), (None, (False, True))],
+)
+def test_sends_are_what_the_file_beside_the_trace_calls_their_group(
+    tmp_path: Path, whole: bool, name: str | None, want: tuple[bool, bool]
+) -> None:
+    """Whether they are a bubble, and whether nobody knows what they are."""
+    folder = tmp_path / "host_1_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+    paths, _ = made(folder, npu=True, layers=4, kernels=3)
+    number = str(hcclgroups.hash_of(KEY))
+    group = f"{number[-3:]}_\\1_1" + (f"@{number}" if whole else "")
+    text = re.sub(
+        r"hcom_allReduce__844_(\d+)_1@[^\"]*", f"hcom_send__{group}", paths[0].read_text()
+    )
+    assert "hcom_send__" in text
+    write(paths[0], text)
+    if name is not None:
+        groups = {KEY: {"group_name": name, "group_rank": 0, "global_ranks": [0, 4]}}
+        about = json.dumps({"parallel_group_info": groups})
+        write(folder.parent / "profiler_metadata.json", about)
+    step = facts_of(paths[0]).steps[0]
+    assert (step.bubble_ns > 0, step.untold_ns > 0) == want
+    assert step.exposed_ns > 0
+
+
+def test_what_tells_no_group(tmp_path: Path) -> None:
+    trace = tmp_path / "trace_view.json"
+    for text in ("", "[1]", '{"parallel_group_info": 7}', '{"parallel_group_info": {"a": 7}}'):
+        write(tmp_path / hcclgroups.NAME, text)
+        assert set(hcclgroups.beside(trace).values()) <= {""}
 
 
 def test_table_of_steps(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from commcheck.lazy import regex
-from commcheck.trace import names
+from commcheck.trace import hcclgroups, names
 from commcheck.trace.chrome import Event, closed, times
 from commcheck.trace.names import Kind
 from commcheck.trace.source import Source
@@ -64,7 +64,7 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
             start, end = times(path, event)
             starts.append(start)
             ends.append(end)
-    _settle(trace, processes, threads, held)
+    _settle(trace, processes, threads, held, hcclgroups.beside(path))
 
 
 def _settle(
@@ -72,6 +72,7 @@ def _settle(
     processes: dict[str, str],
     threads: dict[Row, str],
     held: dict[tuple[Row, str, str], tuple[array[int], array[int]]],
+    groups: Mapping[str, str],
 ) -> None:
     device = trace.device("npu")
     united = any(
@@ -86,6 +87,7 @@ def _settle(
         elif process in ("HCCL", "Communication"):
             transfer = None if thread.startswith("Plane") else transfer_named(name)
             if transfer is not None:
+                transfer = transfer._replace(about=groups.get(transfer.group, ""))
                 kind = Kind.OPERATOR if united else Kind.COMM
         elif process == "Ascend Hardware" and MEMORY.search(task or name):
             kind = Kind.MEM

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from statistics import median
 
@@ -198,6 +198,17 @@ class RankFacts:
         """Overlapped by communication time over all steps; None without communication."""
         comm = sum(step.comm_ns for step in self.steps)
         return sum(step.overlapped_ns for step in self.steps) / comm if comm else None
+
+
+def most_exposed(ranks: Sequence[RankFacts]) -> RankFacts:
+    """The rank whose step has most exposed that could hide, then most of what cannot."""
+    return max(
+        ranks,
+        key=lambda rank: (
+            rank.share("exposed_judged_ns") or 0.0,
+            rank.share("exposed_tensor_ns") or 0.0,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

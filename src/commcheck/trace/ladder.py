@@ -11,7 +11,7 @@ from typing import Final
 
 from commcheck.check import failed, not_applicable, passed, undecidable, warned
 from commcheck.model import Kind, Status, Verdict
-from commcheck.trace.facts import JobFacts, RankFacts
+from commcheck.trace.facts import JobFacts, RankFacts, most_exposed
 from commcheck.trace.host import host_rungs
 from commcheck.trace.limits import Limits
 from commcheck.trace.parallel import bubble_rung, of_role, role_rungs, tensor_rung, untold
@@ -77,13 +77,7 @@ def _silence(job: JobFacts) -> Verdict | None:
 
 
 def _shares(job: JobFacts) -> Shares:
-    worst = max(
-        job.ranks,
-        key=lambda rank: (
-            rank.share("exposed_judged_ns") or 0.0,
-            rank.share("exposed_tensor_ns") or 0.0,
-        ),
-    )
+    worst = most_exposed(job.ranks)
     exposed = worst.share("exposed_judged_ns") or 0.0
     return Shares(
         rank=worst,

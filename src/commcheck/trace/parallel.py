@@ -18,6 +18,14 @@ _CAUSES: Final = {
     Role.EXPERT: causes.EXPERT_PARALLEL,
     Role.CONTEXT: causes.CONTEXT_PARALLEL,
 }
+_ON_GPU: Final = (
+    "ProfilerActivity.CPU beside CUDA, with torch 2.4 or later, and groups that have a "
+    "description: new_group(group_desc=...), init_device_mesh(mesh_dim_names=...)"
+)
+_ON_NPU: Final = (
+    "groups with a name: group_name in ProcessGroupHCCL.Options().hccl_config, and "
+    "profiler_metadata.json left beside the trace"
+)
 
 
 def of_role(shares: Shares, role: Role) -> Shares:
@@ -108,8 +116,7 @@ def untold(job: JobFacts, limits: Limits) -> Verdict | None:
         f"{rank.name}: send and receive are exposed for {pct(exposed)} of the step (limit "
         f"{pct(limits.exposed_warn)}), and nothing tells whether pipeline stages wait for each "
         "other, or ring attention or an all-to-all waits for the wire",
-        turn_on="ProfilerActivity.CPU beside CUDA, with torch 2.4 or later, and groups that have a "
-        "description: new_group(group_desc=...), init_device_mesh(mesh_dim_names=...)",
+        turn_on=_ON_NPU if rank.layout == "ascend" else _ON_GPU,
     )
 
 

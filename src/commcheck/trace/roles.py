@@ -1,7 +1,7 @@
 """What a process group is for, by the framework's own description of it.
 
 Sources: Megatron-LM core/parallel_state.py (group_desc), PyTorch DeviceMesh (``mesh_`` and the name
-of the dimension) with the dimensions of torchtitan, and DeepSpeed's sequence parallelism.
+of the dimension) with the dimensions of torchtitan, DeepSpeed's sequence parallelism, MindSpeed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DATA: Final = frozenset(
 )
 _WORDS: Final = {
     Role.TENSOR: frozenset({"tensor", "tp"}),
-    Role.EXPERT: frozenset({"expert", "ep", "etp"}),
+    Role.EXPERT: frozenset({"expert", "expt", "exp", "ep", "etp"}),
     Role.CONTEXT: frozenset({"context", "cp", "sequence", "sp", "ulysses"}),
     Role.PIPELINE: frozenset({"pipeline", "pipe", "pp"}),
 }

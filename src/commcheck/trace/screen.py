@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from statistics import median
 
-from commcheck.trace.facts import JobFacts, RankFacts
+from commcheck.trace.facts import JobFacts, RankFacts, most_exposed
 
 _LINES_MOST = 3
 
 
 def screen(job: JobFacts) -> tuple[str, ...]:
     """Lines for a terminal of 100 columns."""
-    worst = max(job.ranks, key=lambda rank: rank.share("exposed_judged_ns") or 0.0)
+    worst = most_exposed(job.ranks)
     return (
         _headline(job),
         *_times(worst, len(job.ranks) > 1),
