@@ -146,6 +146,11 @@ CASES: dict[str, tuple[dict[str, Any], Known, list[tuple[Status, Cause | None]]]
         Known(),
         [(Status.WARN, causes.INPUT_BOUND), (Status.FAIL, causes.NOT_OVERLAPPED)],
     ),
+    "input does not hide a slow wire": (
+        {"comm": 80, "exposed": 5, "input": 20},
+        Known({"allreduce": 380.0}),
+        [(Status.WARN, causes.INPUT_BOUND), (Status.WARN, causes.SLOW_WIRE)],
+    ),
     "a bubble is no bandwidth": (
         {"comm": 60, "exposed": 50, "bubble": 40},
         Known(),

@@ -102,11 +102,12 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
         return [*rungs, *bubble]
     first = tensor_rung(job, limits)
     wire = wire_rung(job, shares, limits, known)
-    if host and own <= limits.exposed_warn:
-        # What is exposed would not be, had the host launched in time.
-        wire = []
-    elif shares.whole > limits.exposed_warn:
-        first += _exposed(job, shares, limits, known, is_slow=bool(wire))
+    if shares.whole > limits.exposed_warn:
+        if host and own <= limits.exposed_warn:
+            # What is exposed would not be, had the host launched in time.
+            wire = []
+        else:
+            first += _exposed(job, shares, limits, known, is_slow=bool(wire))
     if waiting.by_turns:
         first = [
             replace(rung, sure="likely", against=(*rung.against, waiting.by_turns))

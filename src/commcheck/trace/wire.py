@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Final
 
 from commcheck.errors import UsageError
 from commcheck.trace import causes, names
@@ -15,7 +16,7 @@ from commcheck.trace.facts import JobFacts, Wire
 from commcheck.trace.limits import Limits
 from commcheck.trace.rungs import Known, Rung, Shares, pct
 
-MEASURED = "all_reduce"
+MEASURED: Final = "all_reduce"
 """What a number without a name is of."""
 
 
