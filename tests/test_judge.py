@@ -182,6 +182,37 @@ def test_a_failed_need_blocks_the_same_rail_only() -> None:
     assert "physical.even failed on mlx5_0" in result.findings[0].verdict.reason
 
 
+def test_a_bond_is_asked_port_by_port_and_each_port_blocks_its_rail() -> None:
+    ports = tuple(replace(RAILS[0], netdev=name, bond="bond0") for name in ("p0", "p1"))
+    bond = replace(RAILS[0], netdev="bond0", ports=ports)
+    of_port = Reader("number", (Command(("number", "{netdev}")),), parse_number, per=Rail)
+
+    @dataclass(frozen=True, slots=True)
+    class SeenPort:
+        number: int = reads(of_port)
+
+    each = rail_check("physical.each", seen=SeenPort, each_port=True)
+    whole = rail_check("physical.whole", needs=("physical.each",))
+    above = rail_check("physical.above", seen=SeenPort, each_port=True, needs=("physical.even",))
+    got = frames(p0=frame("number", "p0"), p1=frame("number", "p1", stdout=b"3\n"))
+    got[frame("number", "eth1").key] = frame("number", "eth1")
+    machine = replace(MACHINE, rails=(bond, RAILS[1]))
+    results = run(EVEN, each, whole, above, machine=machine, got=got)
+    assert [(f.subject, f.verdict.status) for f in results["physical.each"].findings] == [
+        ("mlx5_0:p0", Status.PASS),
+        ("mlx5_0:p1", Status.FAIL),
+        ("mlx5_1", Status.PASS),
+    ]
+    assert [f.verdict.reason for f in results["physical.whole"].findings] == [
+        "blocked: physical.each failed on mlx5_0:p1",
+        "mlx5_1 shows 2",
+    ]
+    assert results["physical.above"].findings[0].verdict.status is Status.PASS
+    odd = got | {frame("number", "mlx5_0").key: frame("number", "mlx5_0", stdout=b"3\n")}
+    (first, *_) = run(EVEN, above, machine=machine, got=odd)["physical.above"].findings
+    assert first.verdict.reason == "blocked: physical.even failed on mlx5_0"
+
+
 def test_what_the_whole_host_needs_every_rail_must_have() -> None:
     whole = Check(
         id="physical.whole",

@@ -39,8 +39,8 @@ def near(slot: int, function: int = 0) -> str:
     return f"{SWITCH}/0000:17:0{slot}.0/0000:{20 + slot}:00.{function}"
 
 
-def far(slot: int) -> str:
-    return f"{FAR}/0000:{slot:02x}:00.0"
+def far(slot: int, function: int = 0) -> str:
+    return f"{FAR}/0000:{slot:02x}:00.{function}"
 
 
 def names(rails: object) -> list[str]:
@@ -206,6 +206,25 @@ def test_the_netdev_of_a_port() -> None:
         ("mlx5_2", None),
         ("mlx5_bond_0", "bond0"),
     ]
+
+
+def test_a_bond_has_the_ports_below_it() -> None:
+    """Each is a function of the card; one with an RDMA device of its own is another rail's."""
+    lag = port("mlx5_bond_0", far(3), netdev="bond0")
+    below = f"lower bond0 ens3f1 {far(3, function=1)}\nlower bond0 ens3f0\nlower x y\n"
+    (rail,) = read(below + lag).rails
+    assert (rail.label, rail.netdev, rail.bond) == ("mlx5_bond_0", "bond0", None)
+    assert [(each.label, each.netdev, each.bond) for each in rail.ports] == [
+        ("mlx5_bond_0:ens3f0", "ens3f0", "bond0"),
+        ("mlx5_bond_0:ens3f1", "ens3f1", "bond0"),
+    ]
+    assert [each.pci for each in rail.ports] == [rail.pci, f"{str(rail.pci)[:-1]}1"]
+    two = read(
+        below
+        + port("rocep1", far(3), netdev="bond0") + "net ens3f0 0\n"
+        + port("rocep2", far(4), netdev="bond0") + "net ens3f1 0\n"
+    ).rails  # fmt: skip
+    assert [[each.netdev for each in rail.ports] for rail in two] == [["ens3f0"], ["ens3f1"]]
 
 
 # --- machine -------------------------------------------------------------------------------------

@@ -174,6 +174,7 @@ CHECK = Check(
     id="physical.optics-power",
     title=Words("Optics are ready and see light", "光模块就绪且光功率正常"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     limits=Limits,
     judge=judge,

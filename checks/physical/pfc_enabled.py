@@ -16,7 +16,8 @@ PFC watchdog. PFC on the NIC alone is no cure: its pause frames are ignored, or 
 that nobody protects. ``lldptool -tni DEV`` shows what the neighbour says.
 Healthy though odd: fabrics that are lossy by design, or use global pause. Declare
 ``commcheck_flow_control: none`` or ``global``. PFC on other priorities as well does not fail here.
-A virtual function and a bond cannot tell. On BlueField in DPU mode the Arm side owns the setting.
+A virtual function cannot tell; of a bond each port is asked. On BlueField in DPU mode the Arm side
+owns the setting.
 """
 
 from __future__ import annotations
@@ -166,6 +167,7 @@ CHECK = Check(
     id="physical.pfc-enabled",
     title=Words("PFC on the RoCE priority", "RoCE 优先级已启用 PFC"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

@@ -116,6 +116,7 @@ CHECK = Check(
     id="physical.pfc-only-expected",
     title=Words("PFC on no other priority", "没有多余的 PFC 优先级"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

@@ -193,6 +193,7 @@ CHECK = Check(
     id="physical.rail-switch",
     title=Words("Rail is on its switch", "轨道接入预期交换机"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

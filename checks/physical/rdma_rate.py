@@ -12,7 +12,8 @@ and up with ``mlxlink`` trains it anew and drops the link: drain the host first.
 On the switch: speed and split of the port; the same port with another cable; symbol errors of it.
 Healthy though odd: 2X NDR is a port of 200 Gb/s, split on purpose; a ConnectX-7 on an HDR switch
 runs at 200: declare ``commcheck_line_rate_gbits``. Undeclared, a rate below the card's best is
-undecided, never a fail. The rate of a port that is down means nothing.
+undecided, never a fail. The rate of a port that is down means nothing. A bond tells that of one
+port, and so is what is declared.
 """
 
 from __future__ import annotations

@@ -113,6 +113,7 @@ CHECK = Check(
     id="physical.switch-pfc",
     title=Words("Switch protects RoCE too", "交换机同样保护 RoCE"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

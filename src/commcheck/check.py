@@ -285,7 +285,8 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     ``needs``: checks of the same layer that must pass first on the same subject.
     ``peers``: for a check that compares hosts; its ``judge`` then ends in ``to_compare``.
     ``not_applicable`` says in a few words why the subject is none of its business, or None.
-    ``platforms``: where it is asked at all.
+    ``platforms``: where it is asked at all. ``each_port``: of a rail that is a bond, each of its
+    ports is asked, for what belongs to a port and not to the rail.
     """
 
     id: str
@@ -306,6 +307,7 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     together: Together | None = None
     contradicts: tuple[str, ...] = ()  # slugs of causes that a pass here speaks against
     opt_in: Key[bool] | None = None  # asked only of hosts where the inventory says true
+    each_port: bool = False
 
     @property
     def layer(self) -> Layer:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from commcheck.check import AnyCheck, Explained
 from commcheck.jobs.job import Search
-from commcheck.model import Finding, Kind, Result, Status, Verdict
+from commcheck.model import Finding, Kind, Result, Status, Verdict, on_one_rail
 
 _WRONG = (Status.FAIL, Status.WARN)
 
@@ -80,7 +80,7 @@ def _cause(
         for other in everything:
             if slug_of(other) != edge.cause:
                 continue
-            if edge.join != "same-rail" or other.subject == finding.subject:
+            if edge.join != "same-rail" or on_one_rail(other.subject, finding.subject):
                 return other
     return None
 

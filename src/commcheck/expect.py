@@ -94,7 +94,7 @@ LINE_RATE_GBITS: Final[Key[int | None]] = Key(
     name="commcheck_line_rate_gbits",
     read=whole(1, 1600, "a line rate in Gb/s"),
     unit="Gb/s",
-    meaning="line rate of each training NIC port",
+    meaning="line rate of each training NIC port; of a bond that of one port, not their sum",
 )
 
 MTU: Final = Key(

@@ -35,6 +35,7 @@ from commcheck.model import (
     Subject,
     Verdict,
     gates,
+    on_one_rail,
 )
 from commcheck.plan import (
     REACHABLE,
@@ -332,10 +333,10 @@ def _unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
 
 
 def _of_need(desk: Desk, need: str, subject: Subject) -> list[Finding]:
-    """What a needed check said of the same subject, of the host, or of all its subjects."""
+    """What a needed check said of the same subject or rail, of the host, or of all its subjects."""
     found = desk.findings.get(need, [])
     label = subject.label
-    same = [finding for finding in found if finding.subject == label]
+    same = [finding for finding in found if on_one_rail(finding.subject, label)]
     return same or [finding for finding in found if not finding.subject] or found
 
 

@@ -101,6 +101,7 @@ class _Found:
     nets: list[tuple[str, str]] = field(default_factory=list)  # (netdev, address) behind it
     routes: list[tuple[str, ipaddress.IPv4Network]] = field(default_factory=list)
     lowers: list[tuple[str, str]] = field(default_factory=list)  # (bond or bridge, member)
+    net_paths: dict[str, str] = field(default_factory=dict)  # PCI path of a member
 
 
 def machine_of(host: Host, frame: Frame) -> Machine:
@@ -121,6 +122,7 @@ def machine(host: Host, frame_text: str) -> Machine:
     rails, others = _rails(host, found, platform)
     if BLUEFIELD_MODE.on(host, platform).value == "dpu":
         rails = tuple(replace(rail, qos_on_arm=rail.is_bluefield) for rail in rails)
+    rails = tuple(_with_ports(rail, found) for rail in rails)
     return Machine(
         name=host.name,
         platform=platform,
@@ -169,8 +171,9 @@ def _read(text: str) -> _Found:
                 found.routes.extend(_route(*words))
             case "net6" if len(words) == 2:
                 found.nets.append((words[0], words[1]))
-            case "lower" if len(words) == 2:
+            case "lower" if len(words) in (2, 3):
                 found.lowers.append((words[0], words[1]))
+                found.net_paths[words[1]] = words[-1]
             case "container":
                 found.container = True
             case _ if found.ports and _of_port(found.ports[-1], key, words):
@@ -346,6 +349,22 @@ def _rail(index: int, port: _Port, *, fabric: bool | None) -> Rail:
         fabric=fabric,
         pci_id=port.pci_id,
     )
+
+
+def _with_ports(rail: Rail, found: _Found) -> Rail:
+    """A bond with its physical ports; any other rail as it is.
+
+    A member with an RDMA device of its own belongs to that one: bonded, and no LAG of the card.
+    """
+    owned = {name for port in found.ports if port.hca != rail.hca for name, _ in port.nets}
+    members = sorted({member for upper, member in found.lowers if upper == rail.netdev} - owned)
+    paths = {member: _last_bdf(found.net_paths.get(member, "")) for member in members}
+    ports = tuple(
+        replace(rail, netdev=member, pci=pci or rail.pci, bond=rail.netdev)
+        for member, pci in paths.items()
+        if PLACE.fullmatch(member)
+    )
+    return replace(rail, ports=ports)
 
 
 def _next_to_accelerator(port: _Port, found: _Found) -> bool:

@@ -156,9 +156,12 @@ routes() {
       a=${d%/lower_*}
       name "${a##*/}"; a=$v
       name "${d##*/lower_}"
-      kv lower "$a $v"
+      e=
+      if cd -P "$d/device"; then e=" $PWD"; fi
+      kv lower "$a $v$e"
     fi
   done
+  cd /
 }
 
 # cd -P and $PWD resolve a symlink without a fork; sysfs shows the way through the PCI bridges so.

@@ -13,7 +13,7 @@ TOOLS: Final = ("ethtool",)
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every Ethernet port."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.link_layer == "Ethernet":
             yield Answer(("ethtool", "--show-fec", nic.netdev), fec(nic))
             yield Answer(("ethtool", "-m", nic.netdev), module(nic))
