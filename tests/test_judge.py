@@ -499,6 +499,9 @@ def test_an_advisory_check_warns_and_gates_nothing() -> None:
     statuses = [finding.verdict.status for finding in results["physical.even"].findings]
     assert statuses == [Status.WARN, Status.PASS]
     assert results["library.above"].findings[1].verdict.status is Status.PASS
+    needs = rail_check("physical.needs", needs=("physical.even",))
+    below = judged_as(Asked(EVEN, Gate.HOST, entry), Asked(needs))["physical.needs"]
+    assert [each.verdict.kind for each in below.findings] == [Kind.BLOCKED, Kind.NONE]
 
 
 def test_an_advisory_check_that_could_not_tell_does_not_warn() -> None:
@@ -522,6 +525,29 @@ def test_a_waived_fail_gates_nothing() -> None:
     after = rail_check("physical.after", lambda *_: passed("right"), needs=("physical.even",))
     results = judged_as(Asked(EVEN), Asked(after), waive=waive)
     assert results["physical.after"].status is Status.PASS  # nor does it block
+    # What it brings with it is put up with as well, be it by a need or by an edge.
+    needs = rail_check("physical.needs", needs=("physical.even",))
+    follows: AnyCheck = Check(
+        id="library.follows",
+        title=WORDS,
+        subject=Machine,
+        seen=Nothing,
+        judge=lambda *_: failed(EFFECT, "slow"),
+        causes=(EFFECT,),
+        explained_by=(Explained("odd"),),
+    )
+    results = judged_as(Asked(EVEN), Asked(needs), Asked(follows), waive=waive)
+    first, *others = results["physical.needs"].findings
+    assert first.verdict.kind is Kind.WAIVED
+    assert first.verdict.reason == (
+        "consequence of physical.even failed on mlx5_0, waived: mlx5_0 shows 3, want even"
+    )
+    assert [each.verdict.status for each in others] == [Status.PASS]
+    (above,) = results["library.follows"].findings
+    assert above.verdict.kind is Kind.WAIVED
+    assert above.verdict.reason == (
+        "consequence of physical.even (odd) on gpu-01 mlx5_0, waived: slow"
+    )
 
 
 def test_thresholds_of_the_playbook_lie_between_default_and_inventory() -> None:

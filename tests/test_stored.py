@@ -114,6 +114,14 @@ def test_hosts_with_any_trouble_have_not_passed() -> None:
     assert passed_hosts(replace(healthy(2), state="incomplete")) == ("node-01", "node-02")
 
 
+def test_what_follows_from_another_hosts_fault_has_not_passed() -> None:
+    """When that is mended, what this host told then is no longer so."""
+    record = replace(healthy(2), plan=plan(("a", "b"), CHECKS[:1]))
+    lost = replace(verdict(Status.SKIP, Kind.BLOCKED), follows="tcp-forced")
+    results = (result("a", CHECKS[0], lost), result("b", CHECKS[0], verdict(Status.PASS)))
+    assert passed_hosts(replace(record, results=results)) == ("b",)
+
+
 def test_a_verdict_on_a_group_is_of_its_hosts() -> None:
     wrong = verdict(Status.SKIP, Kind.UNDECIDABLE)
     record = replace(healthy(3), plan=plan(("a", "b", "c"), CHECKS[:1]))

@@ -42,6 +42,7 @@ from typing import Final
 from commcheck.check import (
     Check,
     EveryRail,
+    Explained,
     Nothing,
     Together,
     Unread,
@@ -216,6 +217,11 @@ CHECK = Check(
     want=Want,
     judge=judge,
     together=Together(part, judge_parts),
+    # The layer below shuts this one out, unless what it found there is put up with.
+    explained_by=tuple(
+        Explained(cause, of=frozenset({TRAFFIC_CLASS.slug}))
+        for cause in ("pfc-off", "pfc-wrong-priority", "trust-not-dscp", "dscp-map-wrong")
+    ),
     causes=(
         MISSPELT,
         NO_EFFECT,
