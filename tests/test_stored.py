@@ -13,6 +13,7 @@ from commcheck.collect.base import SUBJECTS, Frame, State
 from commcheck.errors import HostDeadline, HostError, Unreachable
 from commcheck.model import Kind, Status
 from commcheck.prepare import Choice, Prepared, plan_of, prepare
+from commcheck.reach import settings_of, words_of
 from commcheck.report.record import Failure, Record
 from commcheck.stored import Stored, differences, ended_with, failure_of, of_passed, of_run
 from tests.report.runs import CHECKS, healthy, incident, info, plan, result, verdict
@@ -132,6 +133,17 @@ def test_a_verdict_on_a_group_is_of_its_hosts() -> None:
     assert passed_hosts(replace(record, results=(*good, unnamed))) == ()
 
 
+REACHED = {
+    "known_hosts": (Path("k"), Path("l")),
+    "key_files": (Path("id"),),
+    "ssh_config": Path("c"),
+    "host_keys": "accept-new",
+    "user": "ops",
+    "agent": True,
+    "become": True,
+}
+
+
 def test_a_choice_is_filled_from_words(tmp_path: Path) -> None:
     whole = Choice(
         inventory=("a,", "b,"),
@@ -143,11 +155,15 @@ def test_a_choice_is_filled_from_words(tmp_path: Path) -> None:
         waivers=(tmp_path / "w",),
         allow=frozenset({"load"}),
         shard=(2, 3),
+        reach=words_of(REACHED),
     )
     assert Choice().filled(whole.words()) == whole
     assert Choice(limit="b", shard=(1, 3)).filled(whole.words()) == replace(
         whole, limit="b", shard=(1, 3)
     )
+    mine = Choice(reach={"user": ("me",)}).filled(whole.words())
+    assert settings_of(mine.reach) == {**REACHED, "user": "me"}
+    assert words_of({"user": "", "agent": False, "ssh_config": None, "known_hosts": ()}) == {}
 
 
 def test_shards_hold_every_host_once(tmp_path: Path) -> None:
