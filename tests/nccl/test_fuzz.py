@@ -40,7 +40,7 @@ def facts(found: Job) -> dict[str, set[object]]:
         "errors": {e.kind for p in found.procs.values() for e in p.errors},
         "timeouts": {(t.rank, t.seq) for t in found.timeouts},
         "codes": {code.code for code in found.hccl.codes},
-        "links": {(k.source, k.target) for k in found.hccl.links},
+        "links": {(k.source.rank, k.target.rank) for k in found.hccl.links},
     }
 
 
