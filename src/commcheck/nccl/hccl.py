@@ -219,6 +219,9 @@ def line(hccl: Hccl, text: str, at: At, name: str) -> bool:
     # By default a debug plog holds errors only, and a run log neither errors nor warnings.
     hccl.has_debug |= match["level"] not in ("INFO", "EVENT")
     _facts(hccl, npu, said, at)
+    _group(hccl, said, at)
+    if match["level"] != "INFO":  # of which a run log may have one for each collective
+        _failed(hccl, npu, said, at)
     if match["level"] == "ERROR":
         _fault(npu, said, at, time)
     _code(hccl, said, at, time, npu.pid, npu.rank)
@@ -254,21 +257,21 @@ def _facts(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
         npu.server, npu.device_ip = match[3], match[4]
     elif (match := _ENTRY.search(text)) and npu.rank is None:
         hccl.nranks, npu.rank = hccl.nranks or int(match[1]), int(match[2])
+
+
+def _failed(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
+    """A task that failed on the device, and whose it was; a link that could not be made."""
     if match := _NIC.search(text):
         npu.nic, npu.super_pods = match[1], (match[2] or "", match[3])
-    _task(npu, text, at)
-    _links(hccl, npu, text, at)
-    _group(hccl, text, at)
-
-
-def _task(npu: Npu, text: str, at: At) -> None:
-    """A task that failed on the device, and whose it was."""
     if match := _TASK.search(text):
         npu.failed_tags.setdefault(f"{match[3]}#{match[1]}#{match[2]}", at)
     if npu.rank is None and (match := _TASK_RANK.search(text)):
         npu.rank = int(match[1])
     if npu.device is None and (match := _TASK_DEVICE.search(text)):
         npu.device = int(match[1])
+    if _SAME_SCRIPT in text:
+        hccl.all_answer = hccl.all_answer or at
+    _links(hccl, npu, text, at)
 
 
 def _links(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
@@ -320,8 +323,6 @@ def _group(hccl: Hccl, text: str, at: At) -> None:
     if match := _AGENTS.search(text):
         hccl.failed_agents.update(int(each) for each in match[1].split(",") if each)
         hccl.root_at = hccl.root_at or at
-    if _SAME_SCRIPT in text:
-        hccl.all_answer = hccl.all_answer or at
     match = _BEAT.search(text) or _LOCATION.search(text)
     if match and len(hccl.beats) < KEPT_MOST:
         status = {"Heartbeat Lost": "LOST", "Stuck": "STUCK", "Error cqe": "ERROR CQE"}
