@@ -15,6 +15,7 @@ from commcheck.nccl.facts import Job
 from commcheck.nccl.hccl_codes import implied
 from commcheck.nccl.judge import judge
 from commcheck.nccl.offline import read_logs
+from commcheck.nccl.rules_hccl_links import TOLD_MOST
 from commcheck.nccl.ruling import Judgement
 
 
@@ -196,6 +197,20 @@ def test_cann_text_without_a_pid_belongs_to_the_line_before(tmp_path: Path) -> N
     assert "a rank not named" in only(tmp_path, text.replace("\nEJ", "\nother\nEJ")).reason
 
 
+def test_a_pid_of_two_servers_names_no_rank(tmp_path: Path) -> None:
+    line = "[ERROR] 2026-01-05-10:00:00 (PID:41, Device:{0}, RankID:{0}) ERR01100 OPS call acl api failed.\n"
+    code = "EI0002: [PID: 41] 2026-01-05-10:00:00.500.000 The wait execution of the Notify register times out.\n"
+    assert "on pid 41:" in only(tmp_path, line.format(1) + line.format(5) + code).reason
+    key = "[LocalRank Key Info]userRank[{0}] hostIp[192.0.2.{0}] devicePhyId[0] server[192.0.2.{0}] deviceIp[198.51.100.{0}] "
+    run = {
+        f"n{n}/run/plog/plog-41_1.log": plog(key.format(n), pid=41, level="INFO") for n in (1, 2)
+    }
+    assert "on pid 41:" in only(tmp_path / "two", run | {"out.txt": code}).reason
+    wrong = plog("[InitGroupStage][EnvConfig]bad", pid=41)
+    verdict = only(tmp_path / "plog", run | {"n2/debug/plog/plog-41_2.log": wrong})
+    assert "on rank 2 (192.0.2.2 device 0)" in verdict.reason
+
+
 def test_a_failed_call_of_torch_npu_without_a_code(tmp_path: Path) -> None:
     text = (
         "RuntimeError: create_config:a.ts:102 HCCL function error: hcclCommInitRootInfoConfig(n, &(c->comm)), error code is 7\n"
@@ -284,6 +299,27 @@ def test_a_server_that_no_other_one_reaches_is_named(tmp_path: Path) -> None:
     reasons = [verdict.reason for verdict in judged(tmp_path, text).verdicts]
     assert len(reasons) == 2
     assert all("2 servers cannot reach 192.0.2.10" in reason for reason in reasons)
+
+
+def test_a_silent_rank_with_an_error_is_told_with_it(tmp_path: Path) -> None:
+    key = "[LocalRank Key Info]userRank[2] hostIp[192.0.2.11] devicePhyId[0] server[192.0.2.11] deviceIp[198.51.100.2] "
+    own = plog(key, pid=7, level="INFO") + plog("[Alloc]something is full", pid=7)
+    assert "its own error: [Alloc]something is full" in only(tmp_path, create(0, 2) + own).reason
+
+
+def test_only_so_many_servers_are_told(tmp_path: Path) -> None:
+    verdicts = judged(tmp_path, "".join(create(0, 2 * n) for n in range(1, 20))).verdicts
+    assert len(verdicts) == TOLD_MOST
+    assert verdicts[0].measured["silent"] == 19
+
+
+def test_inside_a_super_pod_no_link_needs_roce(tmp_path: Path) -> None:
+    text = create(0, 2).replace("isUsedRdma[1]", "isUsedRdma[0]")
+    assert judged(tmp_path, text).rulings["HLOG-004"].state == "wrong"
+    pod = (
+        "local rank information: nicType[VNIC_TYPE], logicSuperPodId is not set, phySuperPodId[3]."
+    )
+    assert judged(tmp_path, text + plog(pod, pid=100)).rulings["HLOG-004"].state == "other"
 
 
 def test_several_silent_ranks_are_told_by_server(tmp_path: Path) -> None:

@@ -334,6 +334,9 @@ def _output(hccl: Hccl, text: str, at: At) -> bool:
     if match := _WORKER.search(text):
         pid, device, rank = (None if part[0] == "-" else int(part) for part in match.groups())
         if pid is not None:
+            known = hccl.workers.get(pid)
+            if known is not None and (known.rank, known.device) != (rank, device):
+                rank = device = None  # two servers have the pid
             hccl.last_worker = hccl.workers[pid] = Worker(pid, rank, device, at)
     if _ASCEND.search(text):
         hccl.ascend = hccl.ascend or at

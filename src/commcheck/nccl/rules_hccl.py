@@ -67,15 +67,20 @@ def _end_of(hccl: Hccl, code: Code) -> End:
 
 
 def _npu_of(hccl: Hccl, code: Code) -> Npu | None:
-    """Its process: a pid is sure on one server only, so the rank must not speak against it."""
-    for npu in hccl.npus.values():
-        same_rank = code.rank is not None and npu.rank == code.rank
-        if code.pid is not None:
-            if npu.pid == code.pid and (same_rank or None in (code.rank, npu.rank)):
-                return npu
-        elif same_rank:
-            return npu
-    return None
+    """Its process. A pid means one on one server only: of several it is that of the same file."""
+    found = [npu for npu in hccl.npus.values() if _may_be(npu, code)]
+    if len({npu.server for npu in found if npu.server}) > 1:
+        found = [npu for npu in found if code.at[0] in npu.files]
+    if len({npu.server for npu in found if npu.server}) > 1:
+        return None
+    return max(found, key=lambda npu: (npu.device is not None, npu.rank is not None), default=None)
+
+
+def _may_be(npu: Npu, code: Code) -> bool:
+    same_rank = code.rank is not None and npu.rank == code.rank
+    if code.pid is None:
+        return same_rank
+    return npu.pid == code.pid and (same_rank or None in (code.rank, npu.rank))
 
 
 def _codes(case: Case) -> Ruling:
