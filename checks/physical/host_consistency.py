@@ -64,7 +64,7 @@ OTHER_DRIVER = Cause(
 )
 OTHER_NAMES = Cause(
     slug="rail-names-differ",
-    title=Words("Rails named unlike its peers", "轨道命名与同组不一致"),
+    title=Words("Rails named unlike its peers", "各轨命名与同组不一致"),
     meaning=Words(
         "HCAs or netdevs have other names than on most peers: one NCCL_IB_HCA or "
         "NCCL_SOCKET_IFNAME does not fit all hosts.",
@@ -112,7 +112,7 @@ CHECK = Check(
         ),
         Trait(
             "rail_names",
-            Words("rails", "轨道"),
+            Words("rails", "轨"),
             OTHER_NAMES,
             kin="gpu",
             owners=("physical.rdma-device-count",),

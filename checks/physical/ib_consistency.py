@@ -35,7 +35,7 @@ OTHER_FABRIC = Cause(
     meaning=Words(
         "Another manager than that of the peers serves this rail, or it is in other partitions: "
         "it may not reach them.",
-        "该轨道由不同的子网管理器纳管，或所属分区不同：可能无法与同组主机通信。",
+        "该轨由不同的子网管理器纳管，或所属分区不同：可能无法与同组主机通信。",
     ),
     remedies=(
         Remedy(

@@ -57,7 +57,7 @@ DRIFT = Cause(
     title=Words("NIC set unlike its peers", "网卡设置与同组不一致"),
     meaning=Words(
         "Most peers have another value on this rail: mended by hand, replaced, or forgotten.",
-        "多数同组主机在该轨道上为另一取值：手工改动、更换或遗漏。",
+        "多数同组主机在该轨上为另一取值：手工改动、更换或遗漏。",
     ),
     remedies=(ASK,),
 )

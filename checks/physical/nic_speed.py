@@ -63,7 +63,7 @@ SET_SPEED = Remedy(
     ),
     precondition=Words(
         "Host drained, one rail at a time, the far end set first, never the NIC that carries SSH.",
-        "主机已排空，逐条轨道操作，先设置对端，绝不动承载 SSH 的网卡。",
+        "主机已排空，逐轨操作，先设置对端，绝不动承载 SSH 的网卡。",
     ),
 )
 CABLE = Remedy(

@@ -58,13 +58,13 @@ class Want:
 FLAP = Words(
     "Takes the mlx5 port down and up: every job on that rail sees a link flap. Gone at reboot or "
     "driver restart unless made persistent.",
-    "mlx5 端口会先断后通：该轨道上的作业都会看到链路抖动。未做持久化则重启或重载驱动后失效。",
+    "mlx5 端口会先断后通：该轨上的作业都会看到链路抖动。未做持久化则重启或重载驱动后失效。",
 )
 DRAINED = Words(
     "Host drained, one rail at a time, never the NIC that carries SSH; the switch port and the "
     "whole path have the same priority lossless. All eight flags are written: keep those that are "
     "lossless on purpose (storage), drop those that are not.",
-    "主机已排空，逐条轨道操作，绝不动承载 SSH 的网卡；交换机端口与整条路径的同一优先级已配置无损。"
+    "主机已排空，逐轨操作，绝不动承载 SSH 的网卡；交换机端口与整条路径的同一优先级已配置无损。"
     "八个标志会全部写入：保留有意无损的优先级（如存储），去掉无用的。",
 )
 SWITCH_FIRST = Remedy(

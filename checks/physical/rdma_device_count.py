@@ -88,7 +88,7 @@ HCA_MISSING = Cause(
     title=Words("A declared HCA is missing", "声明的 HCA 不存在"),
     meaning=Words(
         "The inventory names an HCA that the host does not have: that rail is lost.",
-        "清单中声明的 HCA 在主机上不存在：该轨道（rail）已丢失。",
+        "清单中声明的 HCA 在主机上不存在：该轨（rail）已丢失。",
     ),
     remedies=(DECLARE, LOAD, POWER_CYCLE),
 )

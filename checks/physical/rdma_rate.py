@@ -80,14 +80,14 @@ RETRAIN = Remedy(
     ),
     precondition=Words(
         "Host drained, one rail at a time, never the port that carries SSH.",
-        "主机已排空，逐条轨道操作，绝不动承载 SSH 的端口。",
+        "主机已排空，逐轨操作，绝不动承载 SSH 的端口。",
     ),
 )
 SWITCH = Remedy(
     command="",
     effect=Words(
         "Compare speed and split of the switch port with those of a healthy rail.",
-        "将交换机端口的速率与拆分配置同健康轨道的端口比对。",
+        "将交换机端口的速率与拆分配置同健康轨的端口比对。",
     ),
     precondition=Words("None, it only reads.", "无，只读。"),
     who="network team",

@@ -86,11 +86,11 @@ LOSS: Final = Cause(
 )
 SLOW_RAIL: Final = Cause(
     slug="collective-slow-rail",
-    title=Words("One slow rail holds all back", "一条慢轨道拖慢全部"),
+    title=Words("One slow rail holds all back", "一条慢轨拖慢全部"),
     meaning=Words(
         "A clean, steady curve at a fraction of the bound. Traffic is spread evenly, so the "
         "slowest rail times their number is what all reach: a NIC that linked up slower fits.",
-        "曲线平稳，但只有上限的一部分。流量均分到各轨道，整体等于最慢轨道乘以轨道数：符合某网卡以较低速率协商的情形。",
+        "曲线平稳，但只有上限的一部分。流量均分到各轨，整体等于最慢轨乘以轨数：符合某网卡以较低速率协商的情形。",
     ),
     remedies=(BELOW, PER_RAIL),
 )

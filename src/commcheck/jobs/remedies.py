@@ -33,7 +33,7 @@ NETWORK_LINES: Final = look(
 PER_RAIL: Final = look(
     "ib_write_bw -d <HCA> -x <GID> -F --report_gbits -s 8388608 -n 5000 <PARTNER>",
     "One rail at a time between two hosts: the slow one shows. It loads the link for seconds.",
-    "在两台主机间逐条轨道测试：慢的轨道会显现。会占满链路数秒。",
+    "在两台主机间逐轨测试：慢的轨会显现。会占满链路数秒。",
 )
 BELOW: Final = look(
     "commcheck run -i <INVENTORY> -t 'physical.*'",

@@ -121,7 +121,7 @@ HCA_LIST: Final = _cause(
     Words(
         "Name every rail of the host, exactly: NCCL_IB_HCA==mlx5_0,mlx5_1,... (one '=' more makes "
         "it exact).",
-        "精确列出主机的每条轨道：NCCL_IB_HCA==mlx5_0,mlx5_1,...（多一个 '=' 表示精确匹配）。",
+        "精确列出主机的每条轨：NCCL_IB_HCA==mlx5_0,mlx5_1,...（多一个 '=' 表示精确匹配）。",
     ),
 )
 GID: Final = _cause(
@@ -193,7 +193,7 @@ TUNING: Final = _cause(
 )
 RAIL_ONLY: Final = _cause(
     "env-rail-only",
-    Words("Traffic would leave its rail", "流量会离开所属轨道"),
+    Words("Traffic would leave its rail", "流量会离开所属轨"),
     Words(
         "The fabric connects only NICs of the same rail, and this setting makes ranks cross.",
         "网络只连通同轨网卡，而该设置会让 rank 跨轨通信。",
@@ -253,7 +253,7 @@ IDENTITY: Final = _cause(
 )
 OTHER_STACK: Final = _cause(
     "env-stacks-differ",
-    Words("UCX and NCCL use different rails or marks", "UCX 与 NCCL 使用的轨道或标记不同"),
+    Words("UCX and NCCL use different rails or marks", "UCX 与 NCCL 使用的轨或标记不同"),
     Words(
         "Two stacks of one job ride on different NICs or traffic classes.",
         "同一作业的两套通信栈走不同网卡或流量类。",
