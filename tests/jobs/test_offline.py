@@ -62,6 +62,19 @@ def test_what_is_too_little_for_one_nic_fails_without_the_number_of_rails() -> N
     assert "of 50 GB/s" not in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("number", "told", "status"),
+    [
+        ("04", Told(nic_gbits=100, rails=32), "pass"),  # 363 GB/s of 400
+        ("16", Told(nic_gbits=100, rails=32), "fail"),  # 95 GB/s
+        ("16", Told(nic_gbits=100, rails=16, gpus=16), "pass"),  # half of the GPUs, 8 NICs
+    ],
+)
+def test_nics_are_shared_by_all_gpus_of_a_host(number: str, told: Told, status: str) -> None:
+    verdict = analyse_sweeps(files(number), told).results[0].worst.verdict
+    assert verdict.status.value == status, verdict.reason
+
+
 def test_hccl_without_ranks_shows_no_busbw() -> None:
     analysis = analyse_sweeps(files("30"))
     verdict = analysis.results[0].worst.verdict

@@ -116,6 +116,13 @@ def _level(seen: Seen) -> Verdict:
     )
     network = expected.kind == "network"
     enough = seen.limits.network_pass if network else seen.limits.reference_pass
+    if fraction >= enough and expected.most and seen.value < enough * expected.most:
+        return undecidable(
+            f"{says}, but only {percent(seen.value / expected.most)} of {expected.most:.4g} GB/s "
+            f"if the {seen.fabric.rails} NICs of a host are all for the GPUs that ran",
+            turn_on="run on all GPUs of the hosts; or say how many those have and which NICs are "
+            "for training: --gpus and --rails, commcheck_nics in the inventory",
+        )
     if fraction >= enough:
         return passed(says + _proves_less(seen))
     if not _plateau(seen.shape):
