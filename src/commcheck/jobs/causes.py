@@ -275,6 +275,25 @@ RDMA_SLOW: Final = Cause(
     ),
     remedies=(BELOW, COUNTERS),
 )
+RDMA_FALLS: Final = Cause(
+    slug="rdma-pair-falls",
+    title=Words("A NIC pair slows down with large messages", "网卡对在大消息下变慢"),
+    meaning=Words(
+        "Smaller messages fill the line and larger ones do not: packets are lost or paused on the "
+        "way, or the far memory cannot take them. One QP alone may dip at 1 MiB.",
+        "较小的消息可达线速而较大的不能：途中丢包或被暂停，或对端内存来不及接收。"
+        "单个 QP 在 1 MiB 处可能略有下降。",
+    ),
+    remedies=(
+        COUNTERS,
+        look(
+            "ib_write_bw -d <HCA> -x <GID> -F --report_gbits -q 8 -s 8388608 -n 5000 <PARTNER>",
+            "Several QPs: full speed now clears the wire. It loads the link for seconds.",
+            "使用多个 QP：若恢复全速则链路正常。会占满链路数秒。",
+        ),
+        BELOW,
+    ),
+)
 RDMA_PCIE: Final = Cause(
     slug="rdma-pair-pcie-limited",
     title=Words("A NIC pair at half of its line", "网卡对只有线速一半"),
