@@ -16,7 +16,7 @@ from commcheck.frameworks.judge import judge
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.offline import analyse_config
 from commcheck.frameworks.settings import Settings
-from commcheck.model import Cause, Status, Verdict
+from commcheck.model import Cause, Kind, Status, Verdict
 
 BUCKETS = Path(__file__).parents[1] / "recorded" / "buckets"
 GOOD_2 = {
@@ -150,6 +150,64 @@ def test_settings_that_cannot_start_fail() -> None:
 def test_megatron_of_unknown_size_is_not_called_broken() -> None:
     assert wrong("pretrain_gpt.py --micro-batch-size 1", "train.sh") == []
     assert any("WORLD_SIZE" in each.reason for each in found("pretrain_gpt.py", "train.sh"))
+
+
+TP_8 = "--tensor-model-parallel-size "
+ONE = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+ONE_HOST = "torchrun --nnodes 1 --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 1 "
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ('TP="${TP:-8}"\n' + ONE + ONE_HOST + TP_8 + "${TP}", []),
+        ('TP="${TP:-8}"\n' + ONE_HOST + TP_8 + "${TP}", [("OVERLAP-005", causes.CONNECTIONS)]),
+        (ONE + ONE_HOST + TP_8 + "${TP:-8}", []),
+        (ONE + ONE_HOST + TP_8 + "${TP:-2}", [("OVERLAP-001", causes.OFF)]),
+        ("TP=2\nTP=${TP:-8}\n" + ONE + ONE_HOST + TP_8 + "$TP", [("OVERLAP-001", causes.OFF)]),
+        ("tp_size=8\n" + ONE + ONE_HOST + TP_8 + "$tp_size", []),
+        ("tp_size=${1:-8}\n" + ONE + ONE_HOST + "--tensor-model-parallel-size=$tp_size", []),
+        ("N=${NNODES:-2}\n" + ONE + 'torchrun --nnodes="$N" --nproc_per_node=8 pretrain_gpt.py '
+         + TP_8 + "8", [("OVERLAP-001", causes.OFF)]),
+        ("export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}\n" + ONE_HOST
+         + TP_8 + "8", []),
+        ("CUDA_DEVICE_MAX_CONNECTIONS=${OTHER-'8'}\n" + ONE_HOST + TP_8 + "8",
+         [("OVERLAP-005", causes.CONNECTIONS)]),
+    ],
+)  # fmt: skip
+def test_variables_of_a_script_are_filled_in(
+    script: str, expected: list[tuple[str, Cause]]
+) -> None:
+    assert wrong(script, "train.sh") == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("t.sh", ONE + ONE_HOST + TP_8 + "$TP", "t.sh:2: tensor_model_parallel_size is $TP"),
+        ("t.sh", ONE_HOST + GOOD + TP_8 + "${TP}", "tensor_model_parallel_size is ${TP}"),
+        ("t.sh", ONE_HOST + GOOD + TP_8 + "$((N / 2))", "tensor_model_parallel_size is $((N"),
+        ("t.sh", ONE + 'torchrun --nnodes="$N" --nproc_per_node 8 pretrain_gpt.py', "WORLD_SIZE"),
+        ("t.sh", "CUDA_DEVICE_MAX_CONNECTIONS=$N\n" + ONE_HOST + GOOD + TP_8 + "8",
+         "t.sh:1: CUDA_DEVICE_MAX_CONNECTIONS is $N"),
+        ("t.sh", "x.py --ddp_bucket_cap_mb $CAP", "bucket_cap_mb is $CAP"),
+        ("t.sh", "x.py --ddp_find_unused_parameters $UNUSED", "find_unused_parameters is $UNUSED"),
+        ("m.py", "m = DDP(m, bucket_cap_mb=args.cap)", "m.py:1: bucket_cap_mb is args.cap"),
+        ("m.py", "m = DDP(m, find_unused_parameters=args.unused)", "parameters is args.unused"),
+    ],
+)  # fmt: skip
+def test_what_is_set_elsewhere_is_not_taken_for_the_default(
+    file: str, text: str, says: str
+) -> None:
+    assert wrong(text, file) == []
+    told = [each for each in found(text, file) if each.kind is Kind.UNDECIDABLE]
+    assert any(says in each.reason for each in told), told
+
+
+def test_arguments_after_a_flag_are_not_its_value() -> None:
+    script = LAUNCH + GOOD.replace(" ", " $MORE ", 1)
+    assert wrong(script, "train.sh") == []
+    assert all(each.kind is not Kind.UNDECIDABLE for each in found(script, "train.sh"))
 
 
 # --- DDP and FSDP -------------------------------------------------------------------------------

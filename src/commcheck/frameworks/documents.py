@@ -154,9 +154,9 @@ def _python(text: str, file: str) -> Iterator[Settings]:
         if framework is None:
             continue
         values = {
-            each.arg: Setting(_constant(each.value), f"{file}:{each.value.lineno}")
+            each.arg: _setting(each.value, text, f"{file}:{each.value.lineno}")
             for each in node.keywords
-            if each.arg is not None and _constant(each.value) is not None
+            if each.arg in DDP_KEYS | FSDP_KEYS
         }
         yield Settings(framework, f"{file}:{node.lineno}", values)
 
@@ -165,10 +165,10 @@ def _name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _constant(node: ast.expr) -> object | None:
-    """A constant, or the last name of an enumeration's value; None where it is computed."""
+def _setting(node: ast.expr, text: str, where: str) -> Setting:
+    """A constant, or the last name of an enumeration's value; its text where it is computed."""
     if isinstance(node, ast.Constant):
-        return "none" if node.value is None else node.value
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return None
+        return Setting("none" if node.value is None else node.value, where)
+    if isinstance(node, ast.Attribute) and node.attr.isupper():
+        return Setting(node.attr, where)
+    return Setting(ast.get_source_segment(text, node) or "computed", where, is_known=False)
