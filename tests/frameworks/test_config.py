@@ -52,7 +52,11 @@ def wrong(text: str, file: str = "ds.json") -> list[tuple[str, Cause | None]]:
     ]
 
 
-@pytest.mark.parametrize("section", [GOOD_2, GOOD_3, {"stage": 3}, {"stage": 0}])
+@pytest.mark.parametrize(
+    "section",
+    # By default both values of reduce_scatter end in an all-reduce.
+    [GOOD_2, GOOD_3, {"stage": 3}, {"stage": 0}, {**GOOD_2, "reduce_scatter": False}],
+)
 def test_a_good_deepspeed_configuration_has_no_finding(section: dict[str, Any]) -> None:
     assert wrong(zero(**section)) == []
 
@@ -71,7 +75,8 @@ DEEPSPEED = [
     ({**GOOD_3, "prefetch_bucket_size": 100}, "ZERO-001", causes.GATHERS_SMALL),
     ({**GOOD_3, "stage3_param_persistence_threshold": 0}, "ZERO-002", causes.GATHERS_SMALL),
     ({**GOOD_3, "stage3_max_live_parameters": 1e6}, "ZERO-003", causes.REGATHER),
-    ({**GOOD_2, "reduce_scatter": False}, "ZERO-004", causes.SCATTER_OFF),
+    ({**GOOD_2, "reduce_scatter": False, "use_multi_rank_bucket_allreduce": False}, "ZERO-004",
+     causes.SCATTER_OFF),
     ({**GOOD_2, "offload_optimizer": {"device": "cpu"}}, "ZERO-005", causes.OFFLOAD_UNPINNED),
     ({**GOOD_2, "stage3_prefetch_bucket_size": 5e7}, "ZERO-006", causes.OTHER_STAGE),
     ({**GOOD_2, "overlap_com": True}, "ZERO-007", causes.MISSPELT),
@@ -194,6 +199,9 @@ def test_variables_of_a_script_are_filled_in(
         ("t.sh", "x.py --ddp_find_unused_parameters $UNUSED", "find_unused_parameters is $UNUSED"),
         ("m.py", "m = DDP(m, bucket_cap_mb=args.cap)", "m.py:1: bucket_cap_mb is args.cap"),
         ("m.py", "m = DDP(m, find_unused_parameters=args.unused)", "parameters is args.unused"),
+        ("f.json", '{"transformer_layer_cls_to_wrap": ["Layer"]}', "left to Transformers"),
+        ("t.sh", "x.py --fsdp 'full_shard auto_wrap'", "left to Transformers"),
+        ("m.py", "a = TrainingArguments(fsdp='full_shard')", "left to Transformers"),
     ],
 )  # fmt: skip
 def test_what_is_set_elsewhere_is_not_taken_for_the_default(
@@ -236,6 +244,24 @@ def test_arguments_after_a_flag_are_not_its_value() -> None:
          [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
         ("m.py", "m = FSDP(m, backward_prefetch=None)\n", [("OVERLAP-006", causes.PREFETCH_OFF)]),
         ("m.py", "m = FSDP(m, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)\n", []),
+        ("a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_backward_prefetch: NO_PREFETCH\n", []),
+        ("a.yaml", "distributed_type: MULTI_GPU\nnum_processes: 16\n", []),
+        ("f.json", '{"version": 2, "backward_prefetch": "no_prefetch"}', []),
+        ("f.json", '{"version": 1, "min_num_params": 0}', [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("a.json", '{"output_dir": "o", "ddp_bucket_cap_mb": 0.2}',
+         [("BUCKET-002", causes.TOO_SMALL)]),
+        ("m.py", "fully_shard(layer, reshard_after_forward=True)\nfully_shard(model)\n", []),
+        ("m.py", "a = TrainingArguments(output_dir='o', ddp_find_unused_parameters=True,\n"
+         "  ddp_bucket_cap_mb=2048)\n",
+         [("BUCKET-003", causes.TOO_LARGE), ("OVERLAP-007", causes.UNUSED)]),
+        ("m.py", "a = SFTConfig(fsdp='full_shard',\n"
+         "  fsdp_config={'backward_prefetch': 'no_prefetch'})",
+         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("m.py", "a = SFTConfig(fsdp='full_shard', fsdp_config={'fsdp_version': 2})", []),
+        ("m.py", "t = L.Trainer(devices=8, strategy='ddp_find_unused_parameters_true')",
+         [("OVERLAP-007", causes.UNUSED)]),
+        ("m.py", "t = L.Trainer(devices=8, strategy='ddp_find_unused_parameters_false')", []),
+        ("m.py", "t = L.Trainer(devices=8, strategy='fsdp')", []),
         ("m.py", "m = torch.nn.parallel.DistributedDataParallel(m, bucket_cap_mb=size)\n", []),
     ],
 )  # fmt: skip
@@ -248,6 +274,19 @@ def test_what_was_set_is_not_called_default() -> None:
     told = found("model = DistributedDataParallel(model, bucket_cap_mb=0.5)", "train.py")
     (right,) = [each.reason for each in told if each.status is Status.PASS]
     assert right == "train.py:1: DDP: overlap as by default"
+
+
+def test_deepspeeds_json_may_hold_comments() -> None:
+    text = """{
+  // by hand: "stage": 3
+  "train_micro_batch_size_per_gpu": 4, # "http://x" is none
+  "zero_optimization": { /* both
+    lines */ "stage": 2, "note": "a // b, }",
+    "overlap_comm": false,
+  },
+}"""
+    (verdict,) = [each for each in found(text) if each.status is Status.WARN]
+    assert verdict.reason.startswith("ds.json:6: overlap_comm is false")
 
 
 def test_ddps_own_log() -> None:
@@ -279,6 +318,8 @@ def test_many_small_buckets_in_ddps_log() -> None:
         ("ds.json", '{"zero_optimization": {\n"overlap_comm": "yes"}}', "ds.json:2: error: o"),
         ("ds.json", '{"zero_optimization": 3}', "ds.json:1: error: zero_optimization"),
         ("ds.json", '{"zero_optimization":\n{"reduce_bucket_size": -1}}', "ds.json:2: error: r"),
+        ("ds.json", '{ // a\n"zero_optimization": {"stage" 2}}', "ds.json:2:31: error: no JSON"),
+        ("ds.json", '{"zero_optimization": {}} /* cut', "ds.json:1:27: error: no JSON"),
         ("ds.json", "[]", "ds.json:1: error: no JSON object"),
         ("ds.json", "", "ds.json:1:1: error: no JSON"),
         ("ds.json", '{"lr": 1}', "ds.json:1: error: neither DeepSpeed"),

@@ -144,6 +144,8 @@ def settings_of(
 
     def add(framework: Framework, names: Iterable[str], elsewhere: str = "") -> None:
         values = {_NAMES.get(n, n): flags.values[n] for n in names if n in flags.values}
+        if "fsdp" in values and not elsewhere:
+            values = left_to_transformers(values, where)
         found.append(Settings(framework, where, values, environ, ranks, runs, elsewhere))
 
     is_megatron = bool(flags.all_names & _ONLY_MEGATRON) or any(
@@ -162,6 +164,19 @@ def settings_of(
             add("deepspeed", (), str(file.value))
             break
     return tuple(found)
+
+
+def left_to_transformers(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
+    """With the prefetch that Transformers' trainer sets by itself where nobody does.
+
+    Before version 5 it is NO_PREFETCH, since then FSDP2, which gathers ahead.
+    Source: transformers src/transformers/training_args.py.
+    """
+    version = values.get("version")
+    if "backward_prefetch" in values or (version and str(version.value) == "2"):
+        return dict(values)
+    text = "off" if version else "left to Transformers (off before version 5)"
+    return {**values, "backward_prefetch": Setting(text, where, is_known=bool(version))}
 
 
 _NAMES: Final = {

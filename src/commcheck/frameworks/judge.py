@@ -85,8 +85,8 @@ def _unknown(check: str, job: Settings) -> Verdict | None:
     for name, setting in asked.items():
         if setting is not None and not setting.is_known:
             return undecidable(
-                f"{setting.where}: {name} is {str(setting.value)[:60]}, which is set elsewhere",
-                turn_on="give the command with its values filled in",
+                f"{setting.where}: {name} is {str(setting.value)[:60]}, which is not known here",
+                turn_on="write its value there, or give the command with it filled in",
             )
     return None
 

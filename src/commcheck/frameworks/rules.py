@@ -278,7 +278,7 @@ def splits(job: Settings) -> list[str]:
 def fsdp_prefetch(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """FSDP's backward prefetch, which is on by default."""
     word = job.word("backward_prefetch").replace("backwardprefetch.", "")
-    if job.framework == "fsdp" and word in ("none", "no_prefetch", "false"):
+    if job.framework == "fsdp" and word in ("none", "no_prefetch", "false", "off"):
         reason = f"{job.at('backward_prefetch')}: backward_prefetch is off: each unit is waited for"
         yield _said(causes.PREFETCH_OFF, "OVERLAP-006", reason, causes.FSDP_PREFETCH)
 
@@ -327,9 +327,16 @@ def gathers(job: Settings, limits: Limits) -> Iterator[Verdict]:
 
 
 def scatter(job: Settings, _limits: Limits) -> Iterator[Verdict]:
-    """reduce_scatter at the stages where gradients are sharded."""
+    """reduce_scatter off at the stages where gradients are sharded, and where that costs anything.
+
+    With use_multi_rank_bucket_allreduce, the default, DeepSpeed calls all_reduce either way.
+    Source: DeepSpeed runtime/zero/stage_1_and_2.py, average_tensor.
+    """
     stage = job.number("stage", 0)
-    if job.framework == "deepspeed" and stage in (1, 2) and job.flag("reduce_scatter") is False:
+    if job.framework != "deepspeed" or stage not in (1, 2):
+        return
+    by_rank = job.flag("use_multi_rank_bucket_allreduce", True) is False
+    if by_rank and job.flag("reduce_scatter") is False:
         where = job.at("reduce_scatter")
         reason = f"{where}: reduce_scatter is false at stage {stage:g}: twice the bytes"
         yield _said(causes.SCATTER_OFF, "ZERO-004", reason, causes.SCATTER)
