@@ -176,6 +176,7 @@ ONE_HOST = "torchrun --nnodes 1 --nproc_per_node 8 pretrain_gpt.py --micro-batch
          + TP_8 + "8", [("OVERLAP-001", causes.OFF)]),
         ("export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}\n" + ONE_HOST
          + TP_8 + "8", []),
+        ('ARGS="' + GOOD.strip() + '"\nDEBUG=0\n' + LAUNCH + "$ARGS", []),
         ("CUDA_DEVICE_MAX_CONNECTIONS=${OTHER-'8'}\n" + ONE_HOST + TP_8 + "8",
          [("OVERLAP-005", causes.CONNECTIONS)]),
     ],
@@ -190,6 +191,7 @@ def test_variables_of_a_script_are_filled_in(
     ("file", "text", "says"),
     [
         ("t.sh", ONE + ONE_HOST + TP_8 + "$TP", "t.sh:2: tensor_model_parallel_size is $TP"),
+        ("t.sh", "TP=\n" + ONE_HOST + GOOD + TP_8 + "${TP:-}", "size is ${TP:-}"),
         ("t.sh", ONE_HOST + GOOD + TP_8 + "${TP}", "tensor_model_parallel_size is ${TP}"),
         ("t.sh", ONE_HOST + GOOD + TP_8 + "$((N / 2))", "tensor_model_parallel_size is $((N"),
         ("t.sh", ONE + 'torchrun --nnodes="$N" --nproc_per_node 8 pretrain_gpt.py', "WORLD_SIZE"),

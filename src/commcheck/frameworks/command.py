@@ -234,11 +234,14 @@ def read_text(text: str, file: str) -> tuple[Settings, ...]:
 
 
 def _pieces(word: str) -> list[str]:
-    """The words in a quoted text, and of an assignment what is assigned."""
+    """The words in a quoted text, and of an assignment what is assigned.
+
+    That is no value of the flag before it: ``--`` stands between.
+    """
     text = word.strip("\"'()")
     name, equals, rest = text.partition("=")
     if equals and re.fullmatch(r"[A-Za-z_]\w*\+?", name):
-        text = rest.strip("\"'(")
+        text = "-- " + rest.strip("\"'(")
     text = text.replace('"', "").replace("'", "")
     return [_SEPARATOR.sub("", each) for each in text.split() if each not in ("\\", "")]
 
@@ -249,6 +252,6 @@ def filled(text: str, variables: Mapping[str, Setting]) -> str:
     def value(match: re.Match[str]) -> str:
         found = variables.get(match[1] or match[2])
         told = match[3] if found is None else str(found.value)
-        return match[0] if told is None or " " in told else told.strip("\"'")
+        return match[0] if not told or " " in told else told.strip("\"'")
 
     return _EXPANDED.sub(value, text)
