@@ -221,6 +221,15 @@ def test_more_nics_than_gpus(peak: float, fabric: Fabric, status: str) -> None:
         assert "--gpus" in verdict.reason
 
 
+@pytest.mark.parametrize(("peak", "status"), [(380, "pass"), (190, "skip"), (90, "fail")])
+def test_of_a_bond_a_connection_may_use_one_port_or_all(peak: float, status: str) -> None:
+    bonds = Fabric(nic_gbits=200, rails=8, gpus=8, ports=2, algorithm="Ring")
+    made = run(rows_of(alpha_beta(peak), "all_gather"), collective="all_gather")
+    verdict = sweep.judge(made, bonds)[0]
+    assert verdict.status.value == status, verdict.reason
+    assert ("with both ports of each bond" in verdict.reason) is (status == "skip")
+
+
 def test_a_short_sweep_that_still_rises_is_not_judged_slow() -> None:
     made = run(rows_of(alpha_beta(375, 400.0), sizes=VERDICT_SIZES[:8]))
     (verdict,) = sweep.judge(made, RING)

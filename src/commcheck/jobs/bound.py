@@ -20,6 +20,8 @@ class Fabric:
 
     ``nic_gbits``: line rate of one NIC port, Gb/s. ``rails``: NICs that a host uses for training.
     ``gpus``: GPUs of a host that share them evenly; None: not known, and one NIC each is certain.
+    ``ports``: how many ports a rail has at most: 1, or those of a bond, of which a connection uses
+    one or all.
     ``reference_gbytes``: busbw in GB/s that this very run shows on hosts known to be good.
     ``algorithm``: NCCL_ALGO of the run, where it is known.
     """
@@ -27,6 +29,7 @@ class Fabric:
     nic_gbits: float | None = None
     rails: int | None = None
     gpus: int | None = None
+    ports: int = 1
     reference_gbytes: float | None = None
     algorithm: str = ""
 
@@ -123,11 +126,12 @@ def network(sweep: Sweep, fabric: Fabric, hosts: int) -> Expectation:
     nic, rails, ranks = (fabric.nic_gbits or 0.0) / 8, fabric.rails or 0, sweep.group_ranks or 0
     per_host, at_once = max(ranks // hosts, 1), _at_once(sweep, hosts)
     sure = nics_of(rails, at_once, fabric.gpus) / at_once
-    perhaps = nics_of(rails, at_once, fabric.gpus or at_once) / at_once
+    perhaps = fabric.ports * nics_of(rails, at_once, fabric.gpus or at_once) / at_once
     line = f"{fabric.nic_gbits:g} Gb/s / 8"
     if sweep.collective == "sendrecv":
         most = nic * min(sure, 1.0)
-        return Expectation(most, "network", f"one NIC of {line} = {most:g} GB/s", most)
+        text = f"one NIC of {line} = {most:g} GB/s"
+        return Expectation(most, "network", text, most * fabric.ports)
     if sweep.collective in ("alltoall", "alltoallv") and ranks > per_host:
         crossing = (ranks - 1) / (ranks - per_host)
         most = sure * nic * crossing
@@ -135,12 +139,11 @@ def network(sweep: Sweep, fabric: Fabric, hosts: int) -> Expectation:
             f"{sure * nic:g} GB/s for each of {per_host} GPUs x (R-1)/(R-g) = {ranks - 1}/"
             f"{ranks - per_host}: {most:.4g} GB/s"
         )
-        ceiling = nic * rails / per_host * crossing
+        ceiling = nic * fabric.ports * rails / per_host * crossing
         return Expectation(most, "network", text, ceiling, most=_if_more(most, perhaps / sure))
     used = sure * per_host
     most = used * nic
-    text = f"{used:g} NICs x {line} = {most:g} GB/s"
-    hides, ceiling = 1.0, rails * nic
+    hides, ceiling = 1.0, rails * fabric.ports * nic
     text = f"{used:g} NICs x {line} = {most:g} GB/s"
     if sweep.collective == "all_reduce" and not _is_ring(fabric, sweep):
         # A tree sends less over the network than a ring: (R-1)/R over (N-1)/N.

@@ -281,6 +281,7 @@ def _judged(
         nic_gbits=None if shape == "node" else first.site.nic_gbits.value,
         rails=rails or None,
         gpus=per_host if _all_for_training(first) else None,
+        ports=max((len(rail.ports) for rail in first.machine.rails), default=0) or 1,
         reference_gbytes=first.site.reference("rails" if run.rail is not None else shape),
         algorithm=dict(first.site.env.value).get("NCCL_ALGO", ""),
     )

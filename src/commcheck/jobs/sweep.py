@@ -119,7 +119,8 @@ def _level(seen: Seen) -> Verdict:
     if fraction >= enough and expected.most and seen.value < enough * expected.most:
         return undecidable(
             f"{says}, but only {percent(seen.value / expected.most)} of {expected.most:.4g} GB/s "
-            f"if the {seen.fabric.rails} NICs of a host are all for the GPUs that ran",
+            f"if the {seen.fabric.rails} NICs of a host are all for the GPUs that ran"
+            + (", with both ports of each bond" if seen.fabric.ports > 1 else ""),
             turn_on="run on all GPUs of the hosts; or say how many those have and which NICs are "
             "for training: --gpus and --rails, commcheck_nics in the inventory",
         )
