@@ -55,7 +55,7 @@ def test_without_steps_the_file_is_one(tmp_path: Path) -> None:
     measured = facts(tmp_path, *pair(1, 10, 60, 20), *pair(2, 12, 90, 10))
     (only,) = measured.steps
     assert (only.name, only.host_ns, only.time_ns, only.idle_ns) == ("all", None, 40_000, 10_000)
-    assert "no ProfilerStep" in measured.notes[0]
+    assert "no step is marked" in measured.notes[0]
 
 
 def test_events_of_no_step_are_told(tmp_path: Path) -> None:

@@ -287,8 +287,8 @@ def _notes(
     notes = []
     if not trace.steps:
         notes.append(
-            "no ProfilerStep in the trace: the whole file is judged as one step; call prof.step() "
-            "after each step"
+            "no step is marked in it: the whole file is judged as one step; give the profiler "
+            "schedule= and call prof.step() after each step"
         )
     if outside:
         notes.append(f"{outside:,} of {events:,} device events belong to no step")
