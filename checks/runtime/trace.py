@@ -22,8 +22,9 @@ Healthy though odd: the first profiled step may carry warm-up and the last may b
 judged and outliers named. The last DDP bucket is always exposed. Tensor-parallel collectives are
 exposed by nature, and send and receive of pipeline stages are a bubble: neither is cured by
 buckets. The protocol in an NCCL kernel's name (LL) is that of the entry point, not of the run. Of
-one rank alone nothing tells waiting from a slow wire. The profiler itself slows the host: a
-launch-bound share near the limit may vanish without it.
+one rank alone nothing tells waiting from a slow wire, so that what it exposes is only likely its
+own. In a table of steps the rank that communicates least is the one that is waited for. The
+profiler itself slows the host: a launch-bound share near the limit may vanish without it.
 """
 
 from __future__ import annotations

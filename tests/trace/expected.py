@@ -48,7 +48,7 @@ def assert_identity(step: Step) -> None:
     assert min(parts) >= 0
     assert step.overlapped_ns + step.exposed_ns == step.comm_ns
     assert step.exposed_strict_ns <= step.exposed_ns
-    assert step.longest_blank_ns <= step.exposed_ns
+    assert (step.longest_blank_ns or 0) <= step.exposed_ns
 
 
 def assert_as_expected(facts: RankFacts, want: dict[str, Any], skip: frozenset[str]) -> None:

@@ -14,7 +14,8 @@ from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew, Step
 from commcheck.trace.ladder import judge, silent_ranks
 from commcheck.trace.limits import Limits
 from commcheck.trace.ranks import job_of
-from commcheck.trace.rungs import Known, pct, straggler
+from commcheck.trace.rungs import Known, pct
+from commcheck.trace.waiting import straggler
 from tests.trace.expected import facts_of, made
 from tests.trace.make_trace import DEMO
 
@@ -161,12 +162,19 @@ def test_remedies_are_those_of_the_framework(tmp_path: Path) -> None:
     assert verdict.remedies == (causes.DDP_BUCKETS, causes.DDP_VIEW)
     (verdict,) = judge(job(tmp_path, comm=40, exposed=35), Limits(), Known())
     assert verdict.remedies == causes.NOT_OVERLAPPED.remedies
+    alone = job(tmp_path, comm=40, exposed=35).ranks[0]
+    (verdict,) = judge(job_of([replace(alone, layout="ascend")]), Limits(), Known())
+    assert set(causes.NOT_OVERLAPPED.remedies) - set(verdict.remedies) == {causes.CONNECTIONS}
     assert all(
-        causes.remedies_for(cause, each)
+        causes.remedies_for(cause, each, is_npu=is_npu)
         for cause in causes.CAUSES
+        for is_npu in (False, True)
         for each in ("FSDP", "FSDP2", "DDP", "DeepSpeed", "ZeRO-3", "Megatron", "")
     )
-    assert causes.remedies_for(causes.GATHER_BOUND, "DeepSpeed")[0] is causes.ZERO3_PREFETCH
+    assert (
+        causes.remedies_for(causes.GATHER_BOUND, "DeepSpeed", is_npu=False)[0]
+        is causes.ZERO3_PREFETCH
+    )
 
 
 def quiet(rank: RankFacts, world: int | None) -> RankFacts:
@@ -310,9 +318,126 @@ def test_the_latency_of_a_small_message_is_that_of_the_smallest(
 
 
 def test_with_little_communication_a_missing_overlap_is_only_likely(tmp_path: Path) -> None:
-    little = judge(job(tmp_path, comm=29, exposed=29), Limits(), Known())[0]
-    much = judge(job(tmp_path, comm=30, exposed=29), Limits(), Known())[0]
-    assert [little.measured["sure"], much.measured["sure"]] == ["likely", "certain"]
+    """Certain where all ranks are seen, and none is late."""
+    paths, _ = made(tmp_path, layers=2, kernels=2, steps=2)
+    both = [facts_of(path) for path in paths]
+
+    def sure(*ranks: RankFacts, **share: float) -> object:
+        steps = (step(**share),)
+        facts = job_of([replace(rank, steps=steps) for rank in ranks])
+        return judge(facts, Limits(), Known())[0].measured["sure"]
+
+    assert sure(*both, comm=29, exposed=29) == "likely"
+    assert sure(*both, comm=30, exposed=29) == "certain"
+    assert sure(both[0], comm=30, exposed=29) == "likely"
+    assert sure(*(replace(rank, calls=()) for rank in both), comm=30, exposed=29) == "likely"
+
+
+def table(*ranks: dict[str, float]) -> JobFacts:
+    """The ranks of a table of steps."""
+    return job_of(
+        [
+            rank_of_table(number, replace(step(**share), host_wait_ns=None, longest_blank_ns=None))
+            for number, share in enumerate(ranks)
+        ]
+    )
+
+
+def rank_of_table(number: int, row: Step) -> RankFacts:
+    return RankFacts(
+        file="cluster_step_trace_time.csv",
+        rank=number,
+        device="npu",
+        layout="table",
+        host="",
+        world=None,
+        backend="hccl",
+        library="",
+        framework="",
+        steps=(row,),
+        moved=(),
+        calls=(),
+        lanes=(),
+        lanes_of="",
+        outside=0,
+        unlinked=0,
+        records=0,
+    )
+
+
+FAST: dict[str, float] = {"compute": 37, "comm": 98, "exposed": 62}
+EVEN: dict[str, float] = {"compute": 40, "comm": 55, "exposed": 50}
+TABLES: dict[str, tuple[list[dict[str, float]], list[tuple[Status, Cause | None, str]]]] = {
+    "its host is slow": (
+        [FAST, {"compute": 37, "comm": 19, "exposed": 17}],
+        [
+            (
+                Status.FAIL,
+                causes.STRAGGLER,
+                "rank 1 communicates for only 19 % of the step, rank 0 for 98 % (limit 5.0 % "
+                "apart): it is idle for 46 %, rank 0 for 1.0 %; likely",
+            )
+        ],
+    ),
+    "its device is slow": (
+        [FAST, {"compute": 80, "comm": 19, "exposed": 17}, FAST],
+        [(Status.FAIL, causes.STRAGGLER, "it computes for 80 %, rank 0 for 37 %")],
+    ),
+    "two of four": (
+        [FAST, FAST, {"compute": 80, "comm": 20, "exposed": 17}, {"compute": 80, "comm": 19}],
+        [(Status.FAIL, causes.STRAGGLER, "rank 3 and 1 more communicates for only 19 %")],
+    ),
+    "all alike": (
+        [EVEN, EVEN],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "likely; against it: whether the ranks wait")],
+    ),
+    "a little apart": (
+        [EVEN, {"compute": 45, "comm": 50, "exposed": 45}],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "likely; against it: whether the ranks wait")],
+    ),
+    "most are late": (
+        [EVEN, {"compute": 80, "comm": 19}, {"compute": 80, "comm": 19}],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "rank 0: exposed communication is 50 %")],
+    ),
+    "stages of a pipeline": (
+        [EVEN, {"compute": 80, "comm": 19, "exposed": 15, "bubble": 10}],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "pipeline stages differ by themselves")],
+    ),
+    "one rank is not enough": (
+        [{"compute": 37, "comm": 19, "exposed": 17}],
+        [
+            (Status.WARN, causes.IDLE, "rank 0 neither computes nor communicates for 46 %"),
+            (Status.WARN, causes.NOT_OVERLAPPED, "of one rank alone nothing tells waiting"),
+        ],
+    ),
+    "idle at the limit": (
+        [{"compute": 65, "comm": 9, "exposed": 5}],
+        [(Status.PASS, None, "exposed 5.0 %")],
+    ),
+    "idle without communication": (
+        [{"compute": 60}],
+        [(Status.WARN, causes.IDLE, "40 % of the step"), (Status.SKIP, None, "no communication")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_in_a_table_of_steps_who_waits_least_is_waited_for(case: str) -> None:
+    ranks, want = TABLES[case]
+    verdicts = judge(table(*ranks), Limits(), Known())
+    assert [(each.status, each.cause) for each in verdicts] == [each[:2] for each in want]
+    for verdict, (_, _, words) in zip(verdicts, want, strict=True):
+        assert words in verdict.reason
+        assert "certain" not in verdict.reason
+        assert "blank" not in verdict.reason
+        told = " ".join(remedy.command for remedy in verdict.remedies)
+        assert [word for word in ("nvidia", "CUDA", "all_reduce_perf") if word in told] == []
+
+
+def test_what_makes_ranks_uneven_is_a_limit() -> None:
+    apart = table(EVEN, {"compute": 44, "comm": 51, "exposed": 46})
+    assert judge(apart, Limits(), Known())[0].cause is causes.NOT_OVERLAPPED
+    assert judge(apart, Limits(uneven=0.03), Known())[0].cause is causes.STRAGGLER
 
 
 def test_a_slow_wire_is_told_with_its_size(tmp_path: Path) -> None:

@@ -104,6 +104,11 @@ CONNECTIONS = _set(
     "of the computing that should hide it. FSDP wants it unset.",
     "Megatron 张量/序列并行（Blackwell 之前）：使通信先于用来掩盖它的计算下发。FSDP 则不应设置。",
 )
+TENSOR_OVERLAP = _set(
+    "--sequence-parallel --tp-comm-overlap",
+    "Megatron: splits the collectives and overlaps them with their GEMMs.",
+    "Megatron：拆分集合通信并与矩阵乘重叠。",
+)
 CLIMB_DOWN = _set(
     "commcheck run -i INVENTORY",
     "Judges NICs, PFC, PCIe and NCCL of these hosts: the wire is judged below, not here.",
@@ -117,11 +122,42 @@ PREDICT = _set(
     "根据本跟踪与链路测试结果预测最适合该模型的桶大小、收益，以及调桶是否有用。",
     before=_READS,
 )
+_DRAINED = Words("The hosts are drained: it loads the fabric.", "主机已排空：该测试会占满网络。")
 MEASURE_WIRE = _set(
     "all_reduce_perf -b 8 -e 1G -f 2 -g 1",
     "Measures what the wire gives without training; commcheck analyze sweep judges the table.",
     "测量无训练负载时的链路带宽；用 commcheck analyze sweep 判读结果表。",
-    before=Words("The hosts are drained: it loads the fabric.", "主机已排空：该测试会占满网络。"),
+    before=_DRAINED,
+)
+MEASURE_HCCL = _set(
+    "mpirun -n <NPUS> all_reduce_test -b 8K -e 1G -f 2 -p <NPUS_A_HOST>",
+    "Ascend: measures what HCCL gives without training; commcheck analyze sweep judges the table.",
+    "昇腾：测量无训练负载时 HCCL 的带宽；用 commcheck analyze sweep 判读结果表。",
+    before=_DRAINED,
+)
+GPU_CLOCKS = _set(
+    "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,ECC",
+    "On the late rank's host: throttling, heat, ECC, another process. Compare with a peer.",
+    "在迟到 rank 的主机上查看降频、温度、ECC 与其他进程，并与同伴对比。",
+    before=_READS,
+)
+NPU_CLOCKS = _set(
+    "npu-smi info -t common -i <NPU>; npu-smi info -t health -i <NPU> -c <CHIP>",
+    "Ascend, on the late rank's host: clock, heat, power and alarms. Compare with a peer.",
+    "昇腾：在迟到 rank 的主机上查看频率、温度、功耗与告警，并与同伴对比。",
+    before=_READS,
+)
+NPU_LAUNCHES = _set(
+    "export TASK_QUEUE_ENABLE=2 CPU_AFFINITY_CONF=2",
+    "Ascend: torch_npu launches in two stages, its busy threads on cores of their own. Takes more "
+    "memory at its peak.",
+    "昇腾：torch_npu 两级流水下发，热点线程独占 CPU 核；显存峰值会略增。",
+)
+HOST_STACKS = _set(
+    "py-spy top --pid PID",
+    "Shows what the training thread does between launches: logging, .item(), data loading.",
+    "查看训练线程在下发间隙做什么：日志、.item()、数据加载。",
+    before=_READS,
 )
 
 STRAGGLER = Cause(
@@ -135,12 +171,9 @@ STRAGGLER = Cause(
         "原因是该 rank 计算慢（降频、过热、被占用、工作量大）或主机下发慢。",
     ),
     remedies=(
-        _set(
-            "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,ECC",
-            "On the late rank's host: throttling, heat, ECC, another process. Compare with a peer.",
-            "在迟到 rank 的主机上查看降频、温度、ECC 与其他进程，并与同伴对比。",
-            before=_READS,
-        ),
+        GPU_CLOCKS,
+        NPU_CLOCKS,
+        HOST_STACKS,
         _set(
             "torch.utils.data.DistributedSampler, and equal sequence lengths per rank",
             "Where clocks are equal the work is not: balance batches, check its data loader.",
@@ -169,12 +202,28 @@ LAUNCH_BOUND = Cause(
             "Longer kernels for the same number of launches.",
             "同样的下发次数，内核更长。",
         ),
+        HOST_STACKS,
+    ),
+)
+IDLE = Cause(
+    slug="trace-idle",
+    title=Words("The device is idle", "设备空闲"),
+    meaning=Words(
+        "For much of the step the device neither computes nor communicates. Mostly it waits for "
+        "its host: launches, data loading, a synchronising call. A faster network changes nothing.",
+        "每步有相当部分时间设备既不计算也不通信。多半在等主机：算子下发、数据加载或同步调用。"
+        "换更快的网络没有用。",
+    ),
+    remedies=(
+        HOST_STACKS,
         _set(
-            "py-spy top --pid PID",
-            "Shows what the training thread does between launches: logging, .item(), data loading.",
-            "查看训练线程在下发间隙做什么：日志、.item()、数据加载。",
+            "MindStudio Insight, or Perfetto, on a trace with ProfilerActivity.CPU",
+            "Shows what the host did in each gap: lines from launch to kernel that stand upright "
+            "mean that the device waited for the launch.",
+            "查看每个空隙中主机在做什么：下发连线若竖直，说明设备在等待下发。",
             before=_READS,
         ),
+        NPU_LAUNCHES,
     ),
 )
 GATHER_BOUND = Cause(
@@ -224,7 +273,7 @@ SLOW_WIRE = Cause(
         "to give: the fault lies below, or other traffic shares the links.",
         "排除等待后，大消息的带宽仍低于该网络的实测值：问题在下层，或链路被其他流量占用。",
     ),
-    remedies=(CLIMB_DOWN, MEASURE_WIRE),
+    remedies=(CLIMB_DOWN, MEASURE_WIRE, MEASURE_HCCL),
 )
 TENSOR_PARALLEL = Cause(
     slug="trace-tensor-parallel",
@@ -236,16 +285,13 @@ TENSOR_PARALLEL = Cause(
     ),
     remedies=(
         _set(
-            "--tensor-model-parallel-size N, no larger than the GPUs of one host",
-            "Megatron: keeps tensor parallelism on NVLink.",
-            "Megatron：使张量并行只走 NVLink。",
+            "--tensor-model-parallel-size N, no larger than the GPUs or NPUs of one host",
+            "Megatron: keeps tensor parallelism on NVLink or HCCS.",
+            "Megatron：使张量并行只走 NVLink 或 HCCS。",
         ),
-        _set(
-            "--sequence-parallel --tp-comm-overlap",
-            "Megatron: splits the collectives and overlaps them with their GEMMs.",
-            "Megatron：拆分集合通信并与矩阵乘重叠。",
-        ),
+        TENSOR_OVERLAP,
         MEASURE_WIRE,
+        MEASURE_HCCL,
     ),
 )
 PIPELINE_BUBBLE = Cause(
@@ -289,12 +335,14 @@ EXPOSED = Cause(
             "同样的通信量，更多的计算。",
         ),
         MEASURE_WIRE,
+        MEASURE_HCCL,
     ),
 )
 
 CAUSES: Final = (
     STRAGGLER,
     LAUNCH_BOUND,
+    IDLE,
     GATHER_BOUND,
     SMALL_COLLECTIVES,
     NOT_OVERLAPPED,
@@ -314,20 +362,33 @@ _OF: Final = {
 }
 _PART_OF: Final = {"DeepSpeed": ("ZeRO-3",)}
 """What may be at work where a trace tells the whole alone."""
+_ONLY_GPU: Final = frozenset(
+    {
+        GPU_CLOCKS,
+        CONNECTIONS,
+        MEASURE_WIRE,
+        TENSOR_OVERLAP,  # Transformer Engine
+        ZERO3_HPZ,  # NVLink
+    }
+)
+_ONLY_NPU: Final = frozenset({NPU_CLOCKS, NPU_LAUNCHES, MEASURE_HCCL})
 _ALL_OF: Final = frozenset(remedy for mine in _OF.values() for remedy in mine)
 
 
-def remedies_for(cause: Cause, framework: str) -> tuple[Remedy, ...]:
-    """The cause's remedies, without those of other frameworks where the trace tells which it is.
+def remedies_for(cause: Cause, framework: str, *, is_npu: bool) -> tuple[Remedy, ...]:
+    """The cause's remedies for these devices, without those of other frameworks where the trace
+    tells which it is.
 
     All of them where that would leave none.
     """
+    other = _ONLY_GPU if is_npu else _ONLY_NPU
+    remedies = tuple(remedy for remedy in cause.remedies if remedy not in other)
     for name in (framework, *_PART_OF.get(framework, ())):
         mine = tuple(
             remedy
-            for remedy in cause.remedies
+            for remedy in remedies
             if name in _OF and (remedy not in _ALL_OF or remedy in _OF[name])
         )
         if mine:
             return mine
-    return cause.remedies
+    return remedies

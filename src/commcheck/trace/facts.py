@@ -32,7 +32,7 @@ class Step:
     exposed_strict_ns: int  # |C - (K | M)|
     exposed_judged_ns: int  # exposed without send and receive of pipeline stages
     bubble_ns: int  # |send and receive - K|
-    longest_blank_ns: int  # the longest single stretch of exposed communication
+    longest_blank_ns: int | None  # the longest single stretch of exposed communication
     mem_extra_ns: int
     idle_ns: int
     host_wait_ns: int | None  # idle of the busiest compute stream that waits for the host's launch
@@ -157,6 +157,11 @@ class RankFacts:
     def name(self) -> str:
         """How a report names it: ``rank 3``, else the file."""
         return self.file if self.rank is None else f"rank {self.rank}"
+
+    @property
+    def is_npu(self) -> bool:
+        """True where torch_npu, or what sums its files up, has written it."""
+        return self.layout in ("ascend", "table")
 
     @property
     def median_ns(self) -> int:

@@ -20,23 +20,24 @@ from commcheck.trace.rungs import (
     bubble_rung,
     exposed_rung,
     gather_rung,
+    idle_rung,
     latency_rung,
     launch_rung,
     pct,
     percent,
     serial_rung,
     tensor_rung,
-    waiting_of,
     wire_rung,
 )
+from commcheck.trace.waiting import waiting_of
 
 
 def judge(job: JobFacts, limits: Limits, known: Known) -> tuple[Verdict, ...]:
     """Every verdict on a job, the one to blame first; a single pass where there is none."""
     silent = _silence(job)
     if silent is not None:
-        waiting = [_verdict(rung, job) for rung in launch_rung(job, limits, 0.0)]
-        return (*waiting, silent)
+        waiting = (*launch_rung(job, limits, 0.0), *idle_rung(job, limits))
+        return (*(_verdict(rung, job) for rung in waiting), silent)
     shares = _shares(job)
     rungs = _rungs(job, shares, limits, known)
     if not rungs:
@@ -96,6 +97,7 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
     if waiting.explains or (launch and (shares.host_wait or 0.0) >= shares.exposed):
         # The communication only shows what the late rank, or the slow host, does to it.
         return [*rungs, *bubble]
+    rungs += idle_rung(job, limits)
     if shares.exposed <= limits.exposed_warn:
         return [*rungs, *bubble, *wire]
     first = (
@@ -105,10 +107,9 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
         or serial_rung(shares, limits)
         or ([] if wire else exposed_rung(shares, limits))
     )
-    if waiting.by_turns:
+    if waiting.against:
         first = [
-            replace(rung, sure="likely", against=(*rung.against, waiting.by_turns))
-            for rung in first
+            replace(rung, sure="likely", against=(*rung.against, waiting.against)) for rung in first
         ]
     return [*rungs, *first, *wire, *bubble]
 
@@ -135,6 +136,8 @@ def _verdict(rung: Rung, job: JobFacts) -> Verdict:
     )
     frameworks = {rank.framework for rank in job.ranks}
     remedies = causes.remedies_for(
-        rung.cause, next(iter(frameworks)) if len(frameworks) == 1 else ""
+        rung.cause,
+        next(iter(frameworks)) if len(frameworks) == 1 else "",
+        is_npu=any(rank.is_npu for rank in job.ranks),
     )
     return replace(verdict, remedies=remedies, hosts=rung.hosts)

@@ -15,6 +15,7 @@ from commcheck.trace.causes import (
     CAUSES,
     EXPOSED,
     GATHER_BOUND,
+    IDLE,
     LAUNCH_BOUND,
     NOT_OVERLAPPED,
     PIPELINE_BUBBLE,
@@ -29,12 +30,13 @@ from tests.jobs.steps import output
 from tests.trace.expected import made
 
 SETTINGS = {
-    STRAGGLER: ("CLOCK", "DistributedSampler"),
+    STRAGGLER: ("CLOCK", "npu-smi info -t common", "DistributedSampler"),
     LAUNCH_BOUND: ("reduce-overhead",),
+    IDLE: ("py-spy", "TASK_QUEUE_ENABLE"),
     GATHER_BOUND: ("stage3_prefetch_bucket_size", "zero_hpz_partition_size"),
     SMALL_COLLECTIVES: ("bucket_cap_mb", "reduce_bucket_size", "--ddp-bucket-size"),
     NOT_OVERLAPPED: ("bucket_cap_mb", "overlap_comm", "--overlap-grad-reduce", "backward_prefetch"),
-    SLOW_WIRE: ("commcheck run", "all_reduce_perf"),
+    SLOW_WIRE: ("commcheck run", "all_reduce_perf", "all_reduce_test"),
     TENSOR_PARALLEL: ("--tensor-model-parallel-size",),
     PIPELINE_BUBBLE: ("--global-batch-size",),
     EXPOSED: ("bucket_cap_mb", "no_sync"),
