@@ -480,6 +480,24 @@ def test_a_remedy_of_another_makers_tool_is_not_told(driver: str | None, told: l
     assert [each.command.split()[0] for each in verdict.remedies] == told
 
 
+@pytest.mark.parametrize(
+    ("platform", "told"),
+    [("ascend", ["npu-smi"]), ("gpu-ib", ["nvidia-smi"]), ("unknown", ["nvidia-smi", "npu-smi"])],
+)
+def test_a_remedy_for_other_accelerators_is_not_told(platform: str, told: list[str]) -> None:
+    nothing = Words("", "")
+    theirs = [
+        Remedy(f"{tool} look", nothing, nothing, accelerator=accelerator)
+        for tool, accelerator in (("nvidia-smi", "gpu"), ("npu-smi", "npu"))
+    ]
+    wrong = rail_check(
+        "physical.even", lambda *_: failed(replace(CAUSE, remedies=tuple(theirs)), "off")
+    )
+    machine = replace(MACHINE, platform=platform)
+    verdict = run(wrong, machine=machine)["physical.even"].worst.verdict
+    assert [each.command.split()[0] for each in verdict.remedies] == told
+
+
 @pytest.mark.parametrize(("unread", "unproven"), [({}, ()), ({"b": "no"}, ("physical.alike",))])
 def test_what_waits_for_its_peers_was_judged_here(
     unread: dict[str, str], unproven: tuple[str, ...]

@@ -82,6 +82,7 @@ __all__ = [
     "first_of",
     "job_of",
     "keys_of",
+    "known_to",
     "launches",
     "limit",
     "limits_of",
@@ -395,6 +396,12 @@ def fitting(remedies: Iterable[Remedy], driver: object) -> tuple[Remedy, ...]:
     """Without commands for another maker's card, where others are left; None: not known whose."""
     told = tuple(remedies)
     return tuple(each for each in told if driver is None or each.driver in ("", driver)) or told
+
+
+def known_to(accelerator: str, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """Without commands for the other kind of accelerator, "gpu" or "npu", where others are left."""
+    told = tuple(remedies)
+    return tuple(each for each in told if each.accelerator in ("", accelerator)) or told
 
 
 def remedies_for(cause: Cause, places: Mapping[str, object]) -> tuple[Remedy, ...]:

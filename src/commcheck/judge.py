@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from commcheck import peers
-from commcheck.check import AnyCheck, fitting, readings_of
+from commcheck.check import AnyCheck, fitting, known_to, readings_of
 from commcheck.collect.base import Frame
 from commcheck.consequences import folded
 from commcheck.discover import in_order_of_needs
@@ -252,7 +252,7 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
                 for name, reading in readings_of(check.seen).items()
             }
             verdicts = tuple(
-                _for_its_driver(verdict, subject)
+                _for_its_cards(verdict, desk.machine.platform, subject)
                 for verdict in check.verdicts(check.seen(**seen), subject, want, limits)
             )
             if check.peers:
@@ -287,10 +287,15 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
     ]
 
 
-def _for_its_driver(verdict: Verdict, subject: Subject) -> Verdict:
-    if not isinstance(subject, Rail) or not verdict.remedies:
+def _for_its_cards(verdict: Verdict, platform: str, subject: Subject) -> Verdict:
+    if not verdict.remedies:
         return verdict
-    return replace(verdict, remedies=fitting(verdict.remedies, subject.driver))
+    remedies = verdict.remedies
+    if platform == "ascend" or platform.startswith("gpu"):
+        remedies = known_to("npu" if platform == "ascend" else "gpu", remedies)
+    if isinstance(subject, Rail):
+        remedies = fitting(remedies, subject.driver)
+    return replace(verdict, remedies=remedies)
 
 
 def _part(desk: Desk, asked: Asked) -> object | None:

@@ -249,15 +249,17 @@ class Remedy:
     """What mends a cause. Only ever printed, never executed.
 
     ``command`` may hold places like ``{netdev}``; it is empty where no command helps. ``driver``:
-    the kernel driver of the only cards that it knows; "" where it knows all.
+    the kernel driver of the only cards that it knows; "" where it knows all. ``accelerator``: the
+    same of "gpu" or "npu".
     """
 
     command: str
     effect: Words
     precondition: Words
     who: str = "operator"  # "operator", "network team", "vendor", "security owner"
-    # Only says which are told of a host: no part of a run's record.
+    # Only say which are told of a host: no part of a run's record.
     driver: str = field(default="", compare=False, repr=False)
+    accelerator: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

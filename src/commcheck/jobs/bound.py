@@ -105,9 +105,17 @@ def expectation(sweep: Sweep, fabric: Fabric, hosts: int | None) -> tuple[Expect
         return Expectation(fabric.reference_gbytes, "reference", text, ceiling), ""
     if hosts > 1:
         if not fabric.nic_gbits or not fabric.rails:
-            return None, "give the NICs' line rate and number: --nic-gbps 400 --rails 8"
+            return None, _not_given(fabric)
         return network(sweep, fabric, hosts), ""
     return _inside(sweep)
+
+
+def _not_given(fabric: Fabric) -> str:
+    wanted = [
+        *(() if fabric.nic_gbits else (("the line rate of a NIC", "--nic-gbps GBITS"),)),
+        *(() if fabric.rails else (("the number of NICs of a host", "--rails N"),)),
+    ]
+    return f"give {' and '.join(what for what, _ in wanted)}: {' '.join(how for _, how in wanted)}"
 
 
 def _inside(sweep: Sweep) -> tuple[Expectation | None, str]:

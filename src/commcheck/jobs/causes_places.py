@@ -40,7 +40,7 @@ BAD_RAIL: Final = Cause(
         "port of that rail.",
         "其余轨正常，伙伴的同一条轨与他人也正常：问题在该轨的网卡、线缆或交换机端口。",
     ),
-    remedies=(BELOW, PER_RAIL),
+    remedies=(BELOW, *PER_RAIL),
 )
 BAD_PLANE: Final = Cause(
     slug="collective-bad-plane",
@@ -99,7 +99,7 @@ FLEET: Final = Cause(
         "没有任何主机对通过，因此不能归咎于某台主机："
         "应查镜像、驱动、环境变量、交换机 PFC，或预期值过高。",
     ),
-    remedies=(BELOW, NETWORK_LINES),
+    remedies=(BELOW, *NETWORK_LINES),
 )
 PARALLEL_ONLY: Final = Cause(
     slug="collective-slow-in-parallel",
