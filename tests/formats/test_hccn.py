@@ -74,6 +74,8 @@ def told(reader: Reader[hccn.PerNpu[Any]], name: str, rc: int = 0) -> Any:
         (hccn_port.FEC, "fec-none", "no"),
         (hccn_port.TLS, "tls-off", 0),
         (hccn_port.TLS, "tls-old", 0),
+        (hccn_port.TLS, "tls-on-new", 1),
+        (hccn_port.TLS, "tls-no-certificate", 0),
         (hccn_port.PFC, "pfc-prio4-good", (SlavePfc("", frozenset({4})),)),
         (hccn_port.PFC, "pfc-off", (SlavePfc("", frozenset()),)),
         (hccn_port.DSCP_TO_TC, "dscp-to-tc-33", ((33, 1),)),
@@ -152,6 +154,11 @@ def test_tls_of_each_npu() -> None:
     said = "".join(f"[npu {npu} rc 0]\n{line}\n" for npu, line in enumerate(lines))
     switches = dict(hccn_port.TLS.parse(Output(f"{said}[end]\n")).values)
     assert {npu for npu, on in switches.items() if on} == {6}
+
+
+@pytest.mark.parametrize("rc", [0, 1, 80])
+def test_without_a_certificate_tls_is_off_though_the_tool_calls_it_an_error(rc: int) -> None:
+    assert told(hccn_port.TLS, "tls-no-certificate", rc) == 0
 
 
 def test_counters_that_are_not_there_are_not_zero() -> None:
