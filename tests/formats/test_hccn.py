@@ -201,6 +201,19 @@ def test_npu_smi() -> None:
         npu_smi.parse(Output(text("npu-smi/not-in-container"), rc=1))
 
 
+def test_releases_up_to_22_print_no_processes() -> None:
+    whole = text("npu-smi/info-910a-22")
+    old = npu_smi.parse(Output(whole))
+    assert [(chip.npu, chip.health) for chip in old.chips] == [(0, "OK"), (1, "Alarm")]
+    (card,) = npu_smi.parse(Output(text("npu-smi/info-310p-22"))).chips
+    assert (card.npu, card.physical, card.pci) == (2144, 0, "0000:86:00.0")
+    for newer in ("23.0.4", "25", "t22"):
+        with pytest.raises(ParseError, match="the table of processes"):
+            npu_smi.parse(Output(whole.replace("22.0.4", newer)))
+    with pytest.raises(ParseError, match="the table of processes"):
+        npu_smi.parse(Output("".join(whole.splitlines(keepends=True)[:-1])))
+
+
 def test_two_chips_of_one_module() -> None:
     """An A3: one NPU id, two chips, and their physical ids in a column of their own."""
     chips = npu_smi.parse(Output(text("npu-smi/info-a3-good"))).chips
