@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from commcheck.check import known_to
 from commcheck.model import Cause, Remedy, Words
 
 TITLE: Final = Words("Communication in a profiler trace", "性能跟踪中的通信")
@@ -21,9 +22,11 @@ _READS = Words("None, it only looks.", "无，只读。")
 
 
 def _set(
-    command: str, en: str, zh: str, *, before: Words = _BEFORE, who: str = "operator"
+    command: str, en: str, zh: str, *, before: Words = _BEFORE, accelerator: str = ""
 ) -> Remedy:
-    return Remedy(command=command, effect=Words(en, zh), precondition=before, who=who)
+    return Remedy(
+        command=command, effect=Words(en, zh), precondition=before, accelerator=accelerator
+    )
 
 
 DDP_BUCKETS = _set(
@@ -78,6 +81,7 @@ ZERO3_HPZ = _set(
     "of GPUs of a host. Costs memory for one more copy of the weights per host.",
     "ZeRO++：在主机内再存一份分片，all-gather 只走 NVLink。"
     "取每台主机的 GPU 数；代价是每台多一份权重。",
+    accelerator="gpu",  # NVLink
 )
 ZERO3_STAGE = _set(
     '"stage": 2, or a larger "train_micro_batch_size_per_gpu"',
@@ -103,11 +107,13 @@ CONNECTIONS = _set(
     "Megatron with tensor or sequence parallelism before Blackwell: launches communication ahead "
     "of the computing that should hide it. FSDP wants it unset.",
     "Megatron 张量/序列并行（Blackwell 之前）：使通信先于用来掩盖它的计算下发。FSDP 则不应设置。",
+    accelerator="gpu",
 )
 TENSOR_OVERLAP = _set(
     "--sequence-parallel --tp-comm-overlap",
     "Megatron: splits the collectives and overlaps them with their GEMMs.",
     "Megatron：拆分集合通信并与矩阵乘重叠。",
+    accelerator="gpu",  # Transformer Engine
 )
 CLIMB_DOWN = _set(
     "commcheck run -i INVENTORY",
@@ -128,30 +134,35 @@ MEASURE_WIRE = _set(
     "Measures what the wire gives without training; commcheck analyze sweep judges the table.",
     "测量无训练负载时的链路带宽；用 commcheck analyze sweep 判读结果表。",
     before=_DRAINED,
+    accelerator="gpu",
 )
 MEASURE_HCCL = _set(
     "mpirun -n <NPUS> all_reduce_test -b 8K -e 1G -f 2 -p <NPUS_A_HOST>",
     "Ascend: measures what HCCL gives without training; commcheck analyze sweep judges the table.",
     "昇腾：测量无训练负载时 HCCL 的带宽；用 commcheck analyze sweep 判读结果表。",
     before=_DRAINED,
+    accelerator="npu",
 )
 GPU_CLOCKS = _set(
     "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,ECC",
     "On the late rank's host: throttling, heat, ECC, another process. Compare with a peer.",
     "在迟到 rank 的主机上查看降频、温度、ECC 与其他进程，并与同伴对比。",
     before=_READS,
+    accelerator="gpu",
 )
 NPU_CLOCKS = _set(
     "npu-smi info -t common -i <NPU>; npu-smi info -t health -i <NPU> -c <CHIP>",
     "Ascend, on the late rank's host: clock, heat, power and alarms. Compare with a peer.",
     "昇腾：在迟到 rank 的主机上查看频率、温度、功耗与告警，并与同伴对比。",
     before=_READS,
+    accelerator="npu",
 )
 NPU_LAUNCHES = _set(
     "export TASK_QUEUE_ENABLE=2 CPU_AFFINITY_CONF=2",
     "Ascend: torch_npu launches in two stages, its busy threads on cores of their own. Takes more "
     "memory at its peak.",
     "昇腾：torch_npu 两级流水下发，热点线程独占 CPU 核；显存峰值会略增。",
+    accelerator="npu",
 )
 HOST_STACKS = _set(
     "py-spy top --pid PID",
@@ -362,16 +373,6 @@ _OF: Final = {
 }
 _PART_OF: Final = {"DeepSpeed": ("ZeRO-3",)}
 """What may be at work where a trace tells the whole alone."""
-_ONLY_GPU: Final = frozenset(
-    {
-        GPU_CLOCKS,
-        CONNECTIONS,
-        MEASURE_WIRE,
-        TENSOR_OVERLAP,  # Transformer Engine
-        ZERO3_HPZ,  # NVLink
-    }
-)
-_ONLY_NPU: Final = frozenset({NPU_CLOCKS, NPU_LAUNCHES, MEASURE_HCCL})
 _ALL_OF: Final = frozenset(remedy for mine in _OF.values() for remedy in mine)
 
 
@@ -381,8 +382,7 @@ def remedies_for(cause: Cause, framework: str, *, is_npu: bool) -> tuple[Remedy,
 
     All of them where that would leave none.
     """
-    other = _ONLY_GPU if is_npu else _ONLY_NPU
-    remedies = tuple(remedy for remedy in cause.remedies if remedy not in other)
+    remedies = known_to("npu" if is_npu else "gpu", cause.remedies)
     for name in (framework, *_PART_OF.get(framework, ())):
         mine = tuple(
             remedy
