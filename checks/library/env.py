@@ -12,7 +12,7 @@ Of a job that has ranks on several hosts of a run, what differs between them is 
 Held against the rails, PFC, DSCP map, GIDs and NVLinks that layer 1 reads, and PFC of the NPUs.
 Where no job runs the file alone is judged: every job begins with it. Files that you have:
 ``commcheck analyze env FILE...``: process environments, dumps, nccl.conf, pods, a Ray runtime_env,
-job scripts, logs.
+compose files and other documents, job scripts, logs.
 By hand: ``tr '\\0' '\\n' </proc/PID/environ | grep -E '^(NCCL|UCX|GLOO|TORCH_NCCL)_'`` of a rank,
 as its user or root, and ``cat /etc/nccl.conf``. Not ``env`` over SSH: that is your own.
 Mend: take the variable out rather than turn it: nearly all of NCCL's defaults are right. What must

@@ -152,6 +152,143 @@ spec:
     assert (worker.shm_default, worker.gpus, len(worker.unread)) == (False, 8, 2)
 
 
+def values(text: str) -> list[dict[str, str]]:
+    """The variables of each rank of a document."""
+    found = (effective(one.layers)[0] for one in declared(text, "f"))
+    return [{name: setting.value for name, setting in each.items()} for each in found]
+
+
+SIDECAR = """
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+  - {name: rx-daemon, image: daemon, env: [{name: NCCL_DEBUG, value: INFO}]}
+  - name: train
+    env: [{name: NCCL_ALGO, value: Ring}]
+    resources: {limits: {nvidia.com/gpu: 8}}
+    volumeMounts: [{name: shm, mountPath: /dev/shm}]
+"""
+LAUNCHED = """
+kind: MPIJob
+metadata: {name: sweep}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      template: {spec: {containers: [{name: launcher, env: [{name: NCCL_IB_TC, value: "106"}],
+        command: [bash, -c], args: [LINE]}]}}
+    Worker:
+      template: {spec: {containers: [{name: worker, RESOURCES
+        env: [{name: NCCL_DEBUG, value: WARN}]}]}}
+"""
+MPIRUN = """
+  "export NCCL_NET=IB\\nexport NCCL_PROTO=LL\\n
+  mpirun -np 16 -x NCCL_DEBUG=INFO -x NCCL_NET \\\\\\n -x NCCL_IB_TC
+  -x NCCL_IB_SL=$SL all_reduce_perf"
+"""
+
+
+def test_a_container_without_gpus_beside_one_with_them_is_no_rank() -> None:
+    assert values(SIDECAR) == [{"NCCL_ALGO": "Ring"}]
+    # Without a word on GPUs nobody can tell which of them runs ranks.
+    assert len(values(SIDECAR.replace("nvidia.com/gpu", "memory"))) == 2
+    claimed = SIDECAR.replace("image: daemon", "resources: {claims: [{name: gpus}]}")
+    assert len(values(claimed)) == 2
+
+
+@pytest.mark.parametrize("asks", ["resources: {limits: {nvidia.com/gpu: 8}},", ""])
+def test_what_a_launcher_hands_over_is_the_workers(asks: str) -> None:
+    text = LAUNCHED.replace("LINE", MPIRUN).replace("RESOURCES", asks)
+    want = {"NCCL_DEBUG": "INFO", "NCCL_NET": "IB", "NCCL_IB_TC": "106"}
+    assert values(text) == [want]
+    words = '"exec mpiexec -genv NCCL_ALGO Ring -env NCCL_DEBUG INFO all_reduce_perf"'
+    text = LAUNCHED.replace("LINE", words).replace("RESOURCES", asks)
+    assert values(text) == [{"NCCL_DEBUG": "INFO", "NCCL_ALGO": "Ring"}]
+
+
+def test_what_a_container_runs_counts() -> None:
+    text = """
+kind: Pod
+spec:
+  containers:
+  - name: train
+    command: [/bin/bash, -lc]
+    args:
+    - |
+      # export NCCL_PROTO=LL
+      export NCCL_IB_TC=106
+      bash -c 'export NCCL_ALGO=Ring; torchrun train.py'
+    env: [{name: NCCL_IB_TC, value: "26"}]
+"""
+    assert values(text) == [{"NCCL_IB_TC": "106", "NCCL_ALGO": "Ring"}]
+    where = effective(declared(text, "f")[0].layers)[0]["NCCL_IB_TC"].where
+    assert where == "f (train: command):2"
+
+
+PLAIN = [
+    "services: {train: {environment: [NCCL_NET=IB, NCCL_DEBUG], image: x}}",
+    "services: {train: {environment: {NCCL_NET: IB}, image: x}}",
+    '[{"Name": "/train", "Config": {"Env": ["PATH=/bin", "NCCL_NET=IB"]}}]',
+    '{"configurations": [{"env": {"NCCL_NET": "IB"}}]}',
+    "envs: {NCCL_NET: IB}\nrun: torchrun train.py\n",
+]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_documents_of_compose_docker_and_others(text: str) -> None:
+    assert values(text) == [{"NCCL_NET": "IB"}]
+
+
+def test_services_of_one_document_are_no_ranks_of_one_job(tmp_path: Path) -> None:
+    text = "services: {a: {environment: [NCCL_NET=IB]}, b: {environment: [NCCL_NET=Socket]}}"
+    (tmp_path / "compose.yaml").write_text(text)
+    analysis = analyse_env([str(tmp_path / "compose.yaml")])
+    assert "ENV-001" not in {finding.verdict.rule for finding in analysis.results[0].findings}
+
+
+FORMS = [
+    "docker run -e NCCL_NET=IB train",
+    "docker run --env NCCL_NET=IB train",
+    "docker run --env=NCCL_NET=IB train",
+    "docker run -eNCCL_NET=IB train",
+    "mpiexec.hydra -n 16 -genv NCCL_NET IB train",
+    "srun bash -c 'export NCCL_NET=IB; train'",
+    "FROM scratch\nENV NCCL_NET=IB\n",
+    "FROM scratch\nENV NCCL_NET IB\n",
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_forms_of_a_command(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    (told,) = analyse_env([str(tmp_path / "x")]).facts["environments"]  # type: ignore[misc] # one of a list
+    assert {name: each["value"] for name, each in told["settings"].items()} == {"NCCL_NET": "IB"}  # type: ignore[has-type]
+
+
+def test_a_list_behind_docker_s_option_is_one_value() -> None:
+    found = script("docker run --env=NCCL_IB_HCA=mlx5_0,mlx5_1 x", "f").settings
+    assert found["NCCL_IB_HCA"].value == "mlx5_0,mlx5_1"
+
+
+def test_what_is_named_and_not_read_is_no_pass(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text('[env]\nset = [["NCCL_IB_DISABLE", "1"]]\n')
+    with pytest.raises(UsageError, match="names NCCL_IB_DISABLE in a form that is not read"):
+        analyse_env([str(tmp_path / "x.toml")])
+    (tmp_path / "pod.yaml").write_text(
+        "kind: Pod\nspec: {containers: [{name: t, args: [--env-json, '{\"NCCL_IB_DISABLE\": 1}'],"
+        " volumeMounts: [{mountPath: /dev/shm}]}]}\n"
+    )
+    (finding,) = [
+        finding
+        for finding in analyse_env([str(tmp_path / "pod.yaml")]).results[0].findings
+        if finding.verdict.kind is Kind.UNDECIDABLE
+    ]
+    assert "names NCCL_IB_DISABLE" in finding.verdict.reason
+    (tmp_path / "x.toml").write_text("# NCCL_IB_DISABLE=1\n")
+    with pytest.raises(UsageError, match="no variable"):
+        analyse_env([str(tmp_path / "x.toml")])
+
+
 def findings(*files: str, inventory: dict[str, Host] | None = None) -> dict[str, set[Status]]:
     analysis = analyse_env([str(RECORDED / file) for file in files], inventory)
     found: dict[str, set[Status]] = {}

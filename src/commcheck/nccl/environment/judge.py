@@ -54,6 +54,10 @@ def judge(case: Case) -> Judgement:
         for rule in RULES
         if rule.weighty and rulings[rule.id].state == "unknown"
     ]
+    for one in case.environments:
+        if one.strange:
+            reason = f"{one.who[0]} names {', '.join(one.strange[:3])} in a form that is not read"
+            open_ones.append(undecidable(reason, turn_on=GIVE))
     judgement = Judgement((), rulings)
     verdicts = [*(verdict_of(each) for each in found), *open_ones]
     if not found:

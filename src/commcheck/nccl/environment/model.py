@@ -41,8 +41,9 @@ class Layer:
 class Environment:
     """The effective variables of one or several processes that have the same.
 
-    ``kind``: "process", "dump", "pod", "ray", "script", ``ECHO`` or ``CONF``. ``unread``: sources
-    that also count and were not read. ``shm_default``: the container has no /dev/shm of its own
+    ``kind``: "process", "dump", "pod", "ray", "document", "script", ``ECHO`` or ``CONF``.
+    ``unread``: sources that also count and were not read; ``strange``: variables that the file
+    names in a form that is not read. ``shm_default``: the container has no /dev/shm of its own
     size; None: not known. ``job``: where its ranks meet, "gpu-01:29500", "" where that is not
     known; of files it is left open, since whoever gives several means one job.
     """
@@ -58,6 +59,7 @@ class Environment:
     shm_default: bool | None = None
     gpus: int | None = None
     job: str = ""
+    strange: tuple[str, ...] = ()
 
     @property
     def partial(self) -> bool:

@@ -68,16 +68,17 @@ def _hccl_differ(case: Case) -> Ruling:
 
 
 def _differences(case: Case, start: str) -> Ruling:
-    ranks = [one for one in case.ranks if one.kind != "script"]
-    count = sum(len(one.who) for one in ranks)
-    if count < 2:
+    jobs: dict[tuple[str, str], list[Environment]] = defaultdict(list)
+    for one in case.ranks:
+        if one.kind != "script":
+            jobs[one.kind, one.job].append(one)
+    if max((sum(len(one.who) for one in job) for job in jobs.values()), default=0) < 2:
         return unknown(
             "the environment of one rank only is known",
             "give the environments or logs of all ranks, or ask all hosts: commcheck run",
         )
     found: list[Found] = []
-    for kind, job in sorted({(one.kind, one.job) for one in ranks}):
-        alike = [one for one in ranks if (one.kind, one.job) == (kind, job)]
+    for _, alike in sorted(jobs.items(), key=lambda item: item[0]):
         for name in sorted({name for one in alike for name in one.settings}):
             if name.startswith(start) and not _may_differ(name, alike):
                 found += _difference(name, alike)
