@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from commcheck.errors import UsageError
 from commcheck.model import Host, Kind, Status
+from commcheck.nccl.environment.causes import RANK_TABLE
 from commcheck.nccl.environment.documents import declared
 from commcheck.nccl.environment.model import Layer, Setting, effective
 from commcheck.nccl.environment.names import default_of, is_kept, nearest, params
@@ -287,6 +289,54 @@ def test_what_is_named_and_not_read_is_no_pass(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text("# NCCL_IB_DISABLE=1\n")
     with pytest.raises(UsageError, match="no variable"):
         analyse_env([str(tmp_path / "x.toml")])
+
+
+def table(*npus: tuple[str, str, str, str], **more: object) -> str:
+    """A rank table of NPUs: rank, server, device, address."""
+    servers = {server: [n for n in npus if n[1] == server] for _, server, _, _ in npus}
+    listed = [
+        {
+            "server_id": server,
+            "device": [
+                {"rank_id": rank, "device_id": device, "device_ip": address}
+                for rank, _, device, address in of
+            ],
+        }
+        for server, of in servers.items()
+    ]
+    return json.dumps({"version": "1.0", "status": "completed", "server_list": listed, **more})
+
+
+NPU_0, NPU_1 = ("0", "node-01", "0", "192.0.2.1"), ("1", "node-02", "0", "192.0.2.2")
+GROUPS = json.dumps(
+    {
+        "status": "completed",
+        "server_group_list": [
+            json.loads(table(NPU_0, NPU_1)),
+            json.loads(table(("0", "node-03", "", "192.0.2.3"), ("1", "node-03", "", ""))),
+        ],
+    }
+)
+TABLES = [
+    (table(NPU_0, NPU_1), ""),
+    (table(NPU_0, ("1", "node-01", "1", "")), ""),
+    (table(NPU_0, ("1", "node-02", "0", "192.0.2.1")), "device_ip 192.0.2.1 stands there 2 times"),
+    (table(NPU_0, ("0", "node-02", "0", "192.0.2.2")), "rank_id 0 stands there 2 times"),
+    (table(NPU_0, ("1", "node-01", "0", "192.0.2.2")), "device_id 0 of node-01 stands there 2"),
+    (table(NPU_0, NPU_1, status="initializing"), "it is not complete yet"),
+    (GROUPS, ""),
+]
+
+
+@pytest.mark.parametrize(("text", "fault"), TABLES)
+def test_a_rank_table(text: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "hccl.json").write_text(text)
+    analysis = analyse_env([str(tmp_path / "hccl.json")])
+    (finding,) = analysis.results[0].findings
+    assert fault in finding.verdict.reason
+    cause = RANK_TABLE if fault else None
+    assert (finding.verdict.cause, finding.verdict.status is Status.FAIL) == (cause, bool(fault))
+    assert "a rank table, NPUs: " in str(analysis.screen)
 
 
 def findings(*files: str, inventory: dict[str, Host] | None = None) -> dict[str, set[Status]]:

@@ -1,8 +1,8 @@
 """An audit of environments in files: what ``commcheck analyze env`` does.
 
 Process environments, dumps, ``nccl.conf``, pods, Ray, compose and other documents, job scripts,
-Dockerfiles, DeepSpeed's environment file, logs for what NCCL echoes, and ``mlnx_qos`` for what a
-port makes of the mark.
+Dockerfiles, DeepSpeed's environment file, HCCL's rank table, logs for what NCCL echoes, and
+``mlnx_qos`` for what a port makes of the mark.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from commcheck.nccl.environment.model import (
     merged,
 )
 from commcheck.nccl.environment.names import Version, is_kept, version_of
+from commcheck.nccl.environment.ranktable import RankTable, rank_tables
 from commcheck.nccl.environment.sources import (
     conf_file,
     plain_dump,
@@ -67,6 +68,7 @@ class _Found:
     etc_conf: list[Layer] = field(default_factory=list)
     conf_names: list[str] = field(default_factory=list)
     qos: list[Qos] = field(default_factory=list)
+    tables: list[RankTable] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
 
@@ -88,7 +90,7 @@ def analyse_env(
     if found.logs:
         _take_logs(found)
     case = _case(found, site)
-    if not case.environments:
+    if not case.environments and not case.tables:
         raise UsageError(*(found.nothing or [f"{each}: no environment in it" for each in paths]))
     judgement = judge(case)
     return Analysis(
@@ -124,6 +126,8 @@ def _sort(given: Given, found: _Found) -> None:
         found.conf_names.append(given.name)
     elif _LOG.search(text):
         found.logs.append(given.name)
+    elif tables := rank_tables(text, given.name):
+        found.tables += tables
     elif "PFC configuration:" in text:
         found.qos.append(_qos(text))
     elif containers := declared(text, given.name) if not _ASSIGNS.match(text) else ():
@@ -246,7 +250,7 @@ def _case(found: _Found, site: Site) -> Case:
     machines = {told.machine for told in site.hosts.values()}
     if not hosts or len(machines) == 1 or len({repr(facts) for facts in hosts.values()}) == 1:
         hosts[""] = next(iter(hosts.values()), _host_facts(SiteHost(""), found.qos))
-    return Case(environments, hosts)
+    return Case(environments, hosts, tuple(found.tables))
 
 
 def _with_conf(
@@ -324,6 +328,10 @@ def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
         lines += [
             f"  {one.show(name)}" for name in sorted(one.settings) if name.startswith("NCCL_")
         ][:40]
+    lines += [
+        f"{table.where}: a rank table, NPUs: {len(table.npus)}, servers: {table.servers}"
+        for table in case.tables
+    ]
     count = len(judgement.not_judged)
     lines.append(f"{len(judgement.judged)} rules judged, {count} could not be")
     return tuple(lines)

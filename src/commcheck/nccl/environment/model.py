@@ -11,6 +11,7 @@ from commcheck.formats.pci_tree import PciTree
 from commcheck.formats.qos import Qos
 from commcheck.lazy import dataclass
 from commcheck.nccl.environment.names import Version, is_kept
+from commcheck.nccl.environment.ranktable import RankTable
 from commcheck.nccl.environment.values import Number, number
 from commcheck.nccl.job_files import NamedFile
 
@@ -161,10 +162,11 @@ NOTHING: Final = HostFacts()
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: the environments of one job, and the facts of their hosts."""
+    """What is judged: the environments of one job, its rank tables, the facts of its hosts."""
 
     environments: tuple[Environment, ...]
     hosts: Mapping[str, HostFacts] = field(default_factory=dict)
+    tables: tuple[RankTable, ...] = ()
 
     def facts(self, environment: Environment) -> HostFacts:
         """Of the environment's host; ``""`` holds for all that are not named."""

@@ -1,14 +1,15 @@
-"""Rules on variables of HCCL: HENV-001 and HENV-003 to HENV-013.
+"""Rules on variables of HCCL, and on its rank table: HENV-001, HENV-003 to 010, 012 to 014.
 
 Ranges and defaults: CANN environment variable reference (hiascend.com, 8.0 to 9.0, envref_07).
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from commcheck.nccl.environment import causes
-from commcheck.nccl.environment.model import CONF, Environment, HostFacts
+from commcheck.nccl.environment.model import CONF, Case, Environment, HostFacts
 from commcheck.nccl.environment.names import nearest
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.environment.rules_network import INVENTORY
@@ -20,7 +21,7 @@ from commcheck.nccl.environment.vendor import (
     HCCL_RANGES,
     HCCL_WORDS,
 )
-from commcheck.nccl.ruling import Ruling, other, right, unknown, wrong
+from commcheck.nccl.ruling import Found, Ruling, other, right, unknown, wrong
 
 
 def _hccl_range(one: Environment, _host: HostFacts) -> Ruling:
@@ -214,6 +215,27 @@ def _ascend_level(one: Environment, _host: HostFacts) -> Ruling:
     return right()
 
 
+def _rank_table(case: Case) -> Ruling:
+    if not case.tables:
+        return other("no rank table is given")
+    return wrong(
+        *(
+            Found(
+                rule="HENV-014",
+                cause=causes.RANK_TABLE,
+                reason=f"{table.where}: {fault}",
+                evidence=(table.where,),
+            )
+            for table in case.tables
+            for fault in islice(table.faults, _FAULTS_MOST)
+        )
+    )
+
+
+_FAULTS_MOST: Final = 20
+"""Of one table that many are told."""
+
+
 RULES: Final[tuple[EnvRule, ...]] = (
     each("HENV-001", "HCCL values are legal", _hccl_range),
     each("HENV-003", "HCCL's mark and service level agree", _hccl_mark, weighty=True),
@@ -225,5 +247,6 @@ RULES: Final[tuple[EnvRule, ...]] = (
     each("HENV-009", "no HCCL debugging aid is on", _hccl_aids),
     each("HENV-010", "Ascend logs errors", _ascend_level),
     each("HENV-012", "HCCL_ALGO is one that HCCL takes", _hccl_algorithm, weighty=True),
+    EnvRule("HENV-014", "the rank table names each NPU once", _rank_table),
     each("HENV-013", "the product takes HCCL's resend time", _hccl_resend, weighty=True),
 )
