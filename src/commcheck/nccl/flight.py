@@ -304,7 +304,7 @@ def _entries(
         entry = _entry(each, names)
         if entry is None:
             continue
-        if entry.transfer:
+        if entry.is_p2p and entry.transfer:
             for key in _NUMBERS:
                 if _is_number(each.get(key)):
                     batches[entry.group, key, each[key]].append(len(found))

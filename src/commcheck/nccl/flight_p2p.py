@@ -113,7 +113,8 @@ class _Side:
 
 def judge(known: Sequence[Group], dumps: Mapping[int, Dump]) -> list[Parted]:
     """What transfers that have not ended show; empty where all have."""
-    found = [wait for group in known for wait in _of_group(group, dumps)]
+    of_groups = _sides(dumps)
+    found = [wait for group in known for wait in _of_group(group, of_groups[group.name])]
     absent = [wait for wait in found if wait.fate == "absent"]
     waiting = {wait.rank for wait in absent}
     roots = [wait for wait in absent if wait.peer not in waiting]
@@ -131,8 +132,24 @@ def judge(known: Sequence[Group], dumps: Mapping[int, Dump]) -> list[Parted]:
     return [_untold(found)] if found else []
 
 
-def _of_group(group: Group, dumps: Mapping[int, Dump]) -> Iterator[Wait]:
-    sides = {rank: _side(group, dumps[rank]) for rank in group.members if rank in dumps}
+def _sides(dumps: Mapping[int, Dump]) -> Mapping[str, dict[int, _Side]]:
+    """Every rank's side in each group: also that of a member without a transfer of its own."""
+    found: dict[str, dict[int, _Side]] = defaultdict(dict)
+    calls: dict[tuple[str, int], dict[tuple[int, bool], list[Entry]]]
+    calls = defaultdict(lambda: defaultdict(list))
+    for rank, dump in dumps.items():
+        for entry in dump.entries:
+            if entry.is_p2p and (told := entry.transfer):
+                calls[entry.group, rank][told.peer, told.sends].append(entry)
+    names = {name for name, _ in calls}
+    for name in names:
+        for rank, dump in dumps.items():
+            own = {key: tuple(of) for key, of in calls.get((name, rank), {}).items()}
+            found[name][rank] = _Side(own, dump.is_whole, name in dump.shared)
+    return found
+
+
+def _of_group(group: Group, sides: Mapping[int, _Side]) -> Iterator[Wait]:
     for rank, side in sides.items():
         for calls in side.calls.values():
             for index, entry in enumerate(calls):
@@ -157,16 +174,6 @@ def _wait(group: Group, sides: Mapping[int, _Side], rank: int, entry: Entry, ind
         return Wait(rank, peer, group, entry, number, "silent")
     fate, partner = _partner(group, side, other, entry, told, index)
     return Wait(rank, peer, group, entry, number, fate, partner)
-
-
-def _side(group: Group, dump: Dump) -> _Side:
-    calls: dict[tuple[int, bool], list[Entry]] = defaultdict(list)
-    for entry in dump.entries:
-        if entry.group == group.name and entry.transfer:
-            calls[entry.transfer.peer, entry.transfer.sends].append(entry)
-    return _Side(
-        {key: tuple(of) for key, of in calls.items()}, dump.is_whole, group.name in dump.shared
-    )
 
 
 def _partner(
