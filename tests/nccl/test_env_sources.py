@@ -286,9 +286,10 @@ def test_what_is_named_and_not_read_is_no_pass(tmp_path: Path) -> None:
         if finding.verdict.kind is Kind.UNDECIDABLE
     ]
     assert "names NCCL_IB_DISABLE" in finding.verdict.reason
-    (tmp_path / "x.toml").write_text("# NCCL_IB_DISABLE=1\n")
-    with pytest.raises(UsageError, match="no variable"):
-        analyse_env([str(tmp_path / "x.toml")])
+    for harmless in ("# NCCL_IB_DISABLE=1", "echo $NCCL_IB_DISABLE ${NCCL_IB_DISABLE:-0}"):
+        (tmp_path / "x.toml").write_text(harmless + "\n")
+        with pytest.raises(UsageError, match="no variable"):
+            analyse_env([str(tmp_path / "x.toml")])
 
 
 def table(*npus: tuple[str, str, str, str], **more: object) -> str:

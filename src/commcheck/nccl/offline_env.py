@@ -55,7 +55,7 @@ _SCRIPT: Final = regex(
     r"^\s*(?:sudo )?(?:srun|mpirun|mpiexec|torchrun|deepspeed|docker|podman|nerdctl)\b",
     re.MULTILINE,
 )
-_NAMED: Final = regex(r"(?<![\w.])(?:TORCH_)?(?:NCCL|HCCL)_[A-Z][A-Z0-9_]{2,60}(?![\w*])")
+_NAMED: Final = regex(r"(?<![\w.$])(?<!\$\{)(?:TORCH_)?(?:NCCL|HCCL)_[A-Z][A-Z0-9_]{2,60}(?![\w*])")
 
 
 @dataclass(slots=True)
