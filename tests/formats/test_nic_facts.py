@@ -194,6 +194,8 @@ FACTS: list[tuple[Parse, str, Any]] = [
     (port_state.parse, "sysfs/port-ib-1x.txt", replace(SYSFS_IB, rate_gbits=100, lanes=1)),
     (port_state.parse, "sysfs/port-ib-edr.txt", replace(SYSFS_IB, rate_gbits=100, signal="EDR")),
     (port_state.parse, "sysfs/port-ib-limited.txt", replace(SYSFS_IB, pkeys=(0x7FFF,))),
+    (port_state.parse, "sysfs/port-ib-tenant-second.txt",
+     replace(SYSFS_IB, pkeys=(0x7FFF, 0, 0x800B))),
     (port_state.parse, "sysfs/port-down.txt",
      replace(SYSFS_ROCE, state="DOWN", phys_state="Disabled", rate_gbits=40, signal="QDR")),
     (rdma_link.parse, "rdma/link-roce-good.json",
