@@ -31,7 +31,7 @@ from commcheck.check import (
     undecidable,
 )
 from commcheck.expect import NVLINK_LINKS
-from commcheck.formats.nvidia_nvlink import NVIDIA_NVLINK, NvlinkGpu
+from commcheck.formats.nvidia_nvlink import BRIDGED, NVIDIA_NVLINK, NvlinkGpu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
@@ -69,9 +69,6 @@ MODELS: Final = (
     Model(regex(r"\bH(?:100|200|20)\b"), 18, 25),
     Model(regex(r"\bG?B200\b"), 18, 50),
 )
-BRIDGED: Final = regex(r"PCIe|NVL\b", re.IGNORECASE)
-"""Cards that have NVLink only by a bridge: how many depends on the bridges."""
-
 LOOK = Remedy(
     command="systemctl status nvidia-fabricmanager",
     effect=Words(
@@ -174,6 +171,7 @@ def judge(seen: Seen, _machine: Machine, want: Want, _limits: Nothing) -> Verdic
 
 
 def _model(gpu: NvlinkGpu) -> Model | None:
+    # By bridge, how many depends on the bridges.
     if BRIDGED.search(gpu.name):
         return None
     return next((model for model in MODELS if model.name.search(gpu.name)), None)

@@ -90,6 +90,9 @@ def test_by_name(
         ("NVIDIA Next", ("- -", "- -"), Kind.UNDECIDABLE),
         ("NVIDIA H100 PCIe", ("9 9", "- -"), Kind.UNDECIDABLE),  # one without its bridge?
         ("NVIDIA A100-PCIE-40GB", ("9 -", "9 -"), Kind.UNDECIDABLE),
+        ("NVIDIA A30", ("9 9", "- -"), Kind.UNDECIDABLE),
+        ("NVIDIA A800 40GB Active", ("9 9", "- -"), Kind.UNDECIDABLE),
+        ("NVIDIA RTX A6000", ("9 9", "- -"), Kind.UNDECIDABLE),
     ],
 )
 def test_names_that_do_not_tell(
