@@ -231,17 +231,19 @@ def test_a_bond_has_the_ports_below_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "virtual"),
+    ("text", "in_vm", "in_container"),
     [
-        ("dmi_sys_vendor Supermicro\n", "none"),
-        ("cpu_hypervisor 1\n", "vm"),
-        ("hypervisor xen\n", "vm"),
-        ("dmi_sys_vendor QEMU\n", "vm"),
-        ("cpu_hypervisor 1\ncontainer docker\n", "container"),
+        ("dmi_sys_vendor Supermicro\n", False, False),
+        ("cpu_hypervisor 1\n", True, False),
+        ("hypervisor xen\n", True, False),
+        ("dmi_sys_vendor QEMU\n", True, False),
+        ("container docker\n", False, True),
+        ("cpu_hypervisor 1\ncontainer kubernetes\n", True, True),  # a pod on a cloud's node
     ],
 )
-def test_what_it_runs_in(text: str, virtual: str) -> None:
-    assert read(text).virtual == virtual
+def test_what_it_runs_in(text: str, in_vm: bool, in_container: bool) -> None:
+    found = read(text)
+    assert (found.in_vm, found.in_container) == (in_vm, in_container)
 
 
 def test_accelerators_are_numbered_by_pci_address() -> None:
@@ -405,7 +407,7 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
     )
     assert found.uid == os.geteuid()
     assert found.root == ("self" if os.geteuid() == 0 else "untried")
-    assert (found.platform, found.virtual) == ("gpu-roce", "none")
+    assert (found.platform, found.in_vm, found.in_container) == ("gpu-roce", False, False)
     assert [(each.label, each.pci) for each in found.accelerators] == [("gpu0", "0000:19:00.0")]
     assert names(found.rails) == ["mlx5_0", "mlx5_1"]
     rail = found.rails[1]

@@ -147,7 +147,7 @@ def _by_unit(seen: Seen, unit: str, machine: Machine, measured: dict[str, object
         if unit == "unread" and isinstance(seen.switches, Unread):
             return undecidable("neither the fabric nor the unit nor the NVSwitches could be read")
         return not_applicable("the driver has no NVSwitch on this host, and tells of no fabric")
-    if machine.virtual != "none" or isinstance(seen.unit, Unread):
+    if machine.in_vm or machine.in_container or isinstance(seen.unit, Unread):
         return undecidable(
             f"{len(switches)} NVSwitches, and who manages them cannot be seen from here",
             turn_on="read it where the fabric manager runs",

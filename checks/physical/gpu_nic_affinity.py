@@ -108,7 +108,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
         return passed(f"each of {len(best)} GPUs has a NIC at PIX or PXB", measured=measured)
     shown = ", ".join(f"{gpu} {word}" for gpu, word in list(far.items())[:8])
     reason = f"{len(far)} of {len(best)} GPUs have no NIC at PIX or PXB: {shown}"
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return warned(ALL_FAR, f"{reason}, in a guest, whose bus is flat", measured=measured)
     if len(far) == len(best):
         return warned(

@@ -71,7 +71,7 @@ TRANSLATING: Final = frozenset({"DMA", "DMA-FQ"})
 
 def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
     """Only the rails and the accelerators count."""
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return not_applicable("a guest has its host's IOMMU: ask the host's owner")
     names = "" if isinstance(seen.gpus, Unread) else " ".join(gpu.name for gpu in seen.gpus.gpus)
     if re.search(r"\bG[BH]\d{3}\b", names):

@@ -59,7 +59,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
     """A node for each GPU; one that lists them all says nothing."""
     if len(seen.nodes) < 2:
         return not_applicable("one NUMA node: no GPU has a far side")
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return not_applicable("a guest has the NUMA nodes that its host gives it")
     if any(place.numa is None for place in seen.places):
         return undecidable(

@@ -99,7 +99,7 @@ GUESTS: Final = frozenset({"vfio_pci", "vfio_pci_core"})
 
 def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
     """Only the bridges above a rail or a GPU count."""
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return not_applicable("a guest does not see the real bridges: ask the host's owner")
     if not isinstance(seen.modules, Unread) and seen.modules & GUESTS:
         return not_applicable(

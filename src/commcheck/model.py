@@ -186,7 +186,8 @@ class Machine:
     boot_id: str = ""
     uid: int | None = None
     root: str = "refused"  # "self", "sudo" or "refused"
-    virtual: str = "none"  # "none", "vm", "container"
+    in_vm: bool = False  # a guest: bus, NUMA nodes and IOMMU are what its host gives it
+    in_container: bool = False  # of a guest, too: then both are so
     rails: tuple[Rail, ...] = ()
     other_ports: tuple[Rail, ...] = ()  # management, storage, dark second ports: not judged
     accelerators: tuple[Accelerator, ...] = ()

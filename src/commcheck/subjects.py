@@ -131,7 +131,8 @@ def machine(host: Host, frame_text: str) -> Machine:
         boot_id=found.facts.get("boot_id", ""),
         uid=int(found.facts["uid"]),
         root=found.facts.get("root", "untried"),
-        virtual=_virtual(found),
+        in_vm=_is_guest(found),
+        in_container=found.container,
         rails=rails,
         other_ports=others,
         accelerators=accelerators,
@@ -230,13 +231,10 @@ def _route(netdev: str, destination: str, mask: str) -> Iterable[tuple[str, ipad
 # --- machine ------------------------------------------------------------------------------------
 
 
-def _virtual(found: _Found) -> str:
-    if found.container:
-        return "container"
+def _is_guest(found: _Found) -> bool:
     names = " ".join(found.facts.get(f"dmi_{key}", "") for key in ("sys_vendor", "product_name"))
-    if "cpu_hypervisor" in found.facts or "hypervisor" in found.facts or _VIRTUAL.search(names):
-        return "vm"
-    return "none"
+    told = "cpu_hypervisor" in found.facts or "hypervisor" in found.facts
+    return told or bool(_VIRTUAL.search(names))
 
 
 def _accelerators(found: _Found) -> Iterable[Accelerator]:

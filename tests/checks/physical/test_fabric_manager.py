@@ -80,7 +80,7 @@ def test_without_switches_none_is_needed(judged: Any) -> None:
 @pytest.mark.parametrize(
     ("unit", "machine"),
     [
-        (INACTIVE, Machine("gpu-01", "gpu-roce", virtual="container")),
+        (INACTIVE, Machine("gpu-01", "gpu-roce", in_container=True)),
         (("sh: systemctl: not found\n", 127), ONE),
     ],
 )

@@ -45,7 +45,7 @@ def test_some_far_is_a_fail_and_a_warning_in_a_guest(judged: Any, machine: Machi
     verdict = judged(CHECK, said(GOOD), machine=fewer).verdict
     assert (verdict.status, verdict.cause) == (Status.FAIL, FAR)
     assert "1 of 8 GPUs have no NIC at PIX or PXB: GPU3 NODE" in verdict.reason
-    guest = judged(CHECK, said(GOOD), machine=replace(fewer, virtual="vm")).verdict
+    guest = judged(CHECK, said(GOOD), machine=replace(fewer, in_vm=True)).verdict
     assert (guest.status, guest.cause) == (Status.WARN, ALL_FAR)
 
 
