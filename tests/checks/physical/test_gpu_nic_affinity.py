@@ -49,6 +49,19 @@ def test_some_far_is_a_fail_and_a_warning_in_a_guest(judged: Any, machine: Machi
     assert (guest.status, guest.cause) == (Status.WARN, ALL_FAR)
 
 
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_fewer_nics_than_could_be_near_all(judged: Any, machine: Machine, kept: int) -> None:
+    """Eight GPUs with one or two NICs are built and sold: six have none beside them."""
+    few = replace(machine, rails=machine.rails[:kept])
+    verdict = judged(CHECK, said(GOOD), machine=few).verdict
+    assert verdict.kind is Kind.NOT_APPLICABLE
+    assert f"{kept} NICs for 8 GPUs" in verdict.reason
+    half = replace(machine, rails=machine.rails[:4])
+    assert judged(CHECK, said(GOOD), machine=half).verdict.cause is FAR
+    strict = judged(CHECK, said(GOOD), machine=half, thresholds={"gpus_per_nic": 1}).verdict
+    assert strict.kind is Kind.NOT_APPLICABLE
+
+
 def test_grace_boards_are_not_judged(judged: Any, machine: Machine) -> None:
     answers = said("nvidia-smi/topo-nic-far.txt", "NVIDIA GH200 480GB")
     assert judged(CHECK, answers, machine=machine).verdict.kind is Kind.NOT_APPLICABLE
