@@ -259,6 +259,32 @@ def test_accelerators_are_numbered_by_pci_address() -> None:
     assert (npus.platform, npus.accelerators[0].label) == ("ascend", "npu0")
 
 
+ALL = "".join(f"accelerator 0x10de {SWITCH}/0000:{bus}:00.0\n" for bus in (19, 29, 39, 49))
+DRIVER = "".join(f"gpu 0000:{bus}:00.0 {n}\n" for n, bus in enumerate((19, 29, 39, 49)))
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        # The toolkit's own runtime: the driver's folder shows those that the container has.
+        (f"{ALL}gpu 0000:29:00.0 1\ngpu 0000:39:00.0 2\ngpu_file 1\ngpu_file 2\n", "29 39"),
+        # CDI: it shows all, and only the device files are the container's own.
+        (f"{ALL}{DRIVER}gpu_file 1\ngpu_file 2\n", "29 39"),
+        (f"{ALL}{DRIVER}", ""),  # it was given none
+        (f"{ALL}gpu 0000:29:00.0\n", "29"),  # of a run that did not ask for device files
+        (f"{ALL}", "19 29 39 49"),
+        # Given, and the driver has it no more.
+        (f"{ALL}gpu 0000:29:00.0 1\ngpu_file 1\ngpu_file 3\n", "29 -"),
+    ],
+)
+def test_a_container_has_the_gpus_it_was_given(text: str, addresses: str) -> None:
+    found = read(f"container kubernetes\n{text}").accelerators
+    assert " ".join((each.pci or "----:-")[5:7] for each in found) == addresses
+    assert [each.index for each in found] == list(range(len(found)))
+    bare = read(f"gpu_file 1\n{ALL}{DRIVER}").accelerators
+    assert len(bare) == 4
+
+
 @pytest.mark.parametrize("text", ["", "hostname x\n", "kernel Linux\nuid root\n", "garbage"])
 def test_a_frame_without_the_basics_is_refused(text: str) -> None:
     with pytest.raises(ParseError):
@@ -281,7 +307,7 @@ def test_a_hostile_host_name_begins_no_line() -> None:
 
 KEYS = (
     *("port", "path", "driver", "netdev", "net", "net4", "net6", "ssh", "default", "lower"),
-    *("accelerator", "gpu", "state", "physfn", "soft", "uid", "kernel"),
+    *("accelerator", "gpu", "gpu_file", "container", "state", "physfn", "soft", "uid", "kernel"),
 )
 
 
@@ -387,7 +413,13 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
     sysfs = Sysfs(tmp_path / "root")
     sysfs.pci(f"{SWITCH}/0000:17:00.0/0000:19:00.0", "0x10de", "0x030200")
     sysfs.pci(f"{FAR}/0000:02:00.0", "0x10de", "0x068000")  # NVSwitch: no accelerator
-    sysfs.files({"/proc/driver/nvidia/gpus/0000:19:00.0/information": ""})
+    about = "Model: \t\t NVIDIA H100\nDevice Minor: \t 6\nGPU Excluded:\t No\n"
+    sysfs.files(
+        {
+            "/proc/driver/nvidia/gpus/0000:19:00.0/information": about,
+            **dict.fromkeys(("/dev/nvidia6", "/dev/nvidiactl", "/dev/nvidia-uvm"), ""),
+        }
+    )
     sysfs.hca("mlx5_0", near(1), "eth1")
     sysfs.hca("mlx5_1", near(2), "eth2", state="1: DOWN")
     sysfs.hca("mlx5_2", far(3), "eth3")
@@ -416,6 +448,10 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
     assert names(found.other_ports) == ["mlx5_2"]
     text = frame.stdout.decode().splitlines()
     assert {"ssh 10.1.0.3", "default eth3", "net4 eth3 0000010A 0000FFFF"} <= set(text)
+    assert [line for line in text if line.startswith("gpu")] == [
+        "gpu 0000:19:00.0 6",
+        "gpu_file 6",
+    ]
 
 
 def test_hostile_names_in_sysfs_do_no_harm(shell: str, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ VF_IDS: Final = {
 Sources: pci.ids, and the device table of Linux drivers/net/ethernet/broadcom/bnxt.
 """
 
+_SMALL: Final = regex(r"\d{1,3}")
 _BDF: Final = regex(r"[0-9a-fA-F]{4,}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
 _VIRTUAL: Final = regex(r"kvm|qemu|vmware|virtualbox|xen|bochs|hyper-v|virtual machine", re.I)
@@ -95,7 +96,9 @@ class _Found:
     container: bool = False
     ports: list[_Port] = field(default_factory=list)
     accelerators: list[tuple[str, str]] = field(default_factory=list)  # (vendor, PCI path)
-    gpus: list[str] = field(default_factory=list)  # PCI addresses that the driver knows
+    # PCI addresses that the driver knows, and which device file is whose: N of /dev/nvidiaN.
+    gpus: dict[str, int | None] = field(default_factory=dict)
+    gpu_files: set[int] = field(default_factory=set)
     npus: list[int] = field(default_factory=list)  # chip ids that the driver knows
     default_nets: set[str] = field(default_factory=set)
     nets: list[tuple[str, str]] = field(default_factory=list)  # (netdev, address) behind it
@@ -163,7 +166,10 @@ def _read(text: str) -> _Found:
             case "accelerator" if len(words) == 2 and words[0] in VENDORS:
                 found.accelerators.append((VENDORS[words[0]], words[1]))
             case "gpu":
-                found.gpus.append(words[0].lower())
+                number = words[1] if len(words) == 2 and _SMALL.fullmatch(words[1]) else None
+                found.gpus[words[0].lower()] = None if number is None else int(number)
+            case "gpu_file" if _SMALL.fullmatch(words[0]):
+                found.gpu_files.add(int(words[0]))
             case "npu" if re.fullmatch(r"\d{1,2}", words[0]):
                 found.npus.append(int(words[0]))
             case "default":
@@ -246,11 +252,29 @@ def _accelerators(found: _Found) -> Iterable[Accelerator]:
     if found.npus:
         seen = {each for each in seen if each[0] != "ascend"}
         yield from (Accelerator(index, "ascend") for index in sorted(set(found.npus)))
-    seen |= {("nvidia", address) for address in found.gpus if _BDF.fullmatch(address)}
+    known = [address for address in found.gpus if _BDF.fullmatch(address)]
+    if found.container and known:
+        seen = {each for each in seen if each[0] != "nvidia"}
+        known = [address for address in known if _is_given(address, found)]
+    seen |= {("nvidia", address) for address in known}
     count = dict.fromkeys(VENDORS.values(), 0)
     for vendor, pci in sorted(seen, key=lambda each: (each[0], each[1] or "")):
         yield Accelerator(count[vendor], vendor, pci)
         count[vendor] += 1
+    if found.container and known:
+        # Its file was made when the container was; the driver has no such GPU any more.
+        for _ in found.gpu_files - {*found.gpus.values()}:
+            yield Accelerator(count["nvidia"], "nvidia")
+            count["nvidia"] += 1
+
+
+def _is_given(address: str, found: _Found) -> bool:
+    """Whether a container has this GPU: sysfs shows all, and with CDI so does the driver's folder.
+
+    Only the device files are its own: NVIDIA/nvidia-container-toolkit issue 1203.
+    """
+    number = found.gpus[address]
+    return number is None or number in found.gpu_files
 
 
 def _last_bdf(path: str) -> str | None:
