@@ -22,6 +22,7 @@ from tests.collect.shells import SHELLS, use_shell
 BASE = "hostname gpu-03\nkernel Linux 5.15.0\nboot_id b\nuid 1000\nroot untried\n"
 SWITCH = "/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0"
 GPU = f"accelerator 0x10de {SWITCH}/0000:17:00.0/0000:19:00.0\n"
+IB = {"link_layer": "InfiniBand"}
 FAR = "/sys/devices/pci0000:00/0000:00:1c.0"
 
 
@@ -122,6 +123,24 @@ def test_declared_rails_stand_in_their_order_and_an_absent_one_is_seen() -> None
         ("mlx5_0", True, True),
     ]
     assert names(found.other_ports) == ["mlx5_9"]
+
+
+def test_the_port_by_which_a_guest_is_reached_tells_no_platform() -> None:
+    """As on Azure: a bus of its own for each function, and mlx5_an0 below the guest's eth0."""
+    bus = "/sys/devices/VMBUS:00/47505500/pci0001:00/0001:00:00.0"
+    routes = "default eth0\nlower eth0 enP1s1\n"
+    reached = port("mlx5_an0", bus.replace("01:00", "0f:00"), netdev="enP1s1")
+    rails = "".join(
+        port(f"mlx5_ib{n}", f"/sys/devices/VMBUS:00/{n}/pci010{n}:00/010{n}:00:00.0", **IB)
+        for n in (1, 2)
+    )
+    found = read(f"{routes}accelerator 0x10de {bus}\n{rails}{reached}")
+    assert (found.platform, names(found.rails)) == ("gpu-ib", ["mlx5_ib1", "mlx5_ib2"])
+    assert names(found.other_ports) == ["mlx5_an0"]
+    # All there is, or beside one in software, it is better than nothing.
+    soft = port("rxe0", far(1), netdev="eth1", soft="1")
+    only = read(f"{routes}accelerator 0x10de {bus}\n{reached}{soft}")
+    assert only.platform == "gpu-roce"
 
 
 def test_a_host_whose_fabric_is_efa() -> None:

@@ -291,8 +291,11 @@ def _platform(host: Host, found: _Found, accelerators: Sequence[Accelerator]) ->
         return "ascend"
     if vendors != {"nvidia"}:
         return UNKNOWN
-    near = [port for port in found.ports if _next_to_accelerator(port, found)]
-    ports = [port for port in near or found.ports if not port.is_soft]
+    hard = [port for port in found.ports if not port.is_soft]
+    near = [port for port in hard if _next_to_accelerator(port, found)]
+    # Azure's InfiniBand guests are reached by an Ethernet function of the same vendor.
+    away = [port for port in hard if port.device() not in _management(found)]
+    ports = near or away or hard
     layers = {port.link_layer for port in ports}
     if layers == {"InfiniBand"}:
         return "gpu-ib"
