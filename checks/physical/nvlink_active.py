@@ -11,8 +11,9 @@ it and reset the GPUs only with no job on the host. The same link again: the ven
 Healthy though odd: PCIe cards have no NVLink and are not judged; bridged ones (H100 NVL) have some.
 How many there should be is known by name: 12 (A100), 18 (H100, H200, H20, B200, GB200), 8 (A800,
 H800). Others are compared with their neighbours in the host, or declare ``commcheck_nvlink_links``
-(0: none at all). In MIG mode NVLink is off. A stopped fabric manager is healthy where it runs in a
-driver container, on NVLink switch trays or in the hypervisor.
+(0: none at all). In MIG mode NVLink is off, and so it is for a guest with one GPU of a board. A
+stopped fabric manager is healthy where it runs in a driver container, on NVLink switch trays or in
+the hypervisor.
 """
 
 from __future__ import annotations
@@ -136,13 +137,15 @@ SLOW = Cause(
 )
 
 
-def judge(seen: Seen, _machine: Machine, want: Want, _limits: Nothing) -> Verdict:
+def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict:
     """Links counted first, then their speed."""
     gpus, declared = seen.gpus, want.links.value
     if seen.listed.has_mig:
         return not_applicable("MIG mode: NVLink is off")
     if declared == 0:
         return not_applicable(f"no NVLink is wanted: {want.links.origin}")
+    if machine.in_vm and len(gpus) == 1 and not gpus[0].active and not declared:
+        return not_applicable("one GPU in a guest: its host keeps the NVLinks off")
     wanted = {gpu.index: declared or _links_of(gpu, gpus) for gpu in gpus}
     if not any(wanted.values()) and not any(gpu.links_gbytes or gpu.all_inactive for gpu in gpus):
         names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
