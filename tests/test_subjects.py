@@ -158,6 +158,9 @@ def test_a_gpu_host_without_any_port_shows_the_hole(platform: str) -> None:
     (rail,) = read(GPU, commcheck_platform=platform).rails
     assert (rail.hca, rail.present, rail.fabric) == ("none", False, True)
     assert read("", commcheck_platform="ascend").rails == ()
+    # By design, and never found out by itself: all RDMA devices may as well be lost.
+    assert read(GPU, commcheck_platform="gpu-tcp").rails == ()
+    assert read(GPU).platform == "unknown"
 
 
 def test_virtual_functions_are_rails_only_where_their_physical_one_is_not() -> None:

@@ -184,6 +184,12 @@ _LOSSLESS: Final = {"pfc": True, "global": False, "none": False}
 """Whether single priorities are lossless; undeclared where the platform is not known."""
 
 
+def _has_rdma(machine: Machine, rails: tuple[str, ...]) -> bool | None:
+    if machine.platform == "gpu-tcp":
+        return False
+    return bool(rails) if machine.platform in ("gpu-roce", "gpu-ib") else None
+
+
 def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
     rails = tuple(dict.fromkeys(rail.hca for rail in machine.rails if rail.present))
     has_nvlink, reduces = nvlink(seen.gpus)
@@ -195,7 +201,7 @@ def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
         netdevs=tuple(dict.fromkeys(netdev for netdev, _ in found)) or None,
         rail_netdevs=frozenset(rail.netdev for rail in machine.rails if rail.netdev),
         rails=rails or None,
-        rdma=bool(rails) if machine.platform in ("gpu-roce", "gpu-ib") else None,
+        rdma=_has_rdma(machine, rails),
         link=want.link_layer.value,
         nvlink=has_nvlink,
         hopper=reduces,

@@ -39,7 +39,7 @@ from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH, FabricH
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.formats.systemctl import FABRIC_MANAGER_UNIT
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,5 +251,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(NOT_RUNNING, NOT_DONE, UNHEALTHY, RECOVERING, STOPPED, OTHER_RELEASE),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -20,7 +20,7 @@ from commcheck.check import Check, Nothing, expects, failed, passed, reads, warn
 from commcheck.expect import GPU_COUNT
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, DriverTrouble, GpuList
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,5 +180,5 @@ CHECK = Check(
     want=Want,
     judge=judge,
     causes=(MISMATCH, NO_DRIVER, NO_GPU, LOST, MISSING, MORE),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -19,7 +19,7 @@ from commcheck.check import Check, Nothing, Trait, Unread, to_compare, tries
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(OTHER_DRIVER, OTHER_NAMES),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
     peers=(
         Trait(
             "gpu_driver",

@@ -30,7 +30,7 @@ from commcheck.check import (
 from commcheck.formats.iommu import SYSFS_IOMMU, Iommu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,5 +99,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(TRANSLATES,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -19,7 +19,7 @@ from commcheck.check import Check, Nothing, not_applicable, passed, reads, undec
 from commcheck.formats.numa_nodes import NUMA_NODES, numbers
 from commcheck.formats.nvidia_affinity import NVIDIA_AFFINITY, UNTOLD, GpuPlace
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +90,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(NOT_TOLD,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -35,7 +35,7 @@ from commcheck.expect import NVLINK_LINKS
 from commcheck.formats.nvidia_nvlink import BRIDGED, NVIDIA_NVLINK, NvlinkGpu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass, regex
-from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,5 +212,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(LOST, NONE, SLOW),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

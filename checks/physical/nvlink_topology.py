@@ -21,7 +21,7 @@ from commcheck.formats.nvidia_nvlink import BRIDGED
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_topo import NVIDIA_TOPO, NvidiaTopo
 from commcheck.lazy import dataclass, regex
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,5 +104,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver", "physical.nvlink-active"),
     causes=(PAIR_LOST,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

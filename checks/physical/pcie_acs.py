@@ -33,7 +33,7 @@ from commcheck.check import (
 from commcheck.formats.kernel_modules import KERNEL_MODULES
 from commcheck.formats.lspci import LSPCI_BRIDGES, PciDevice
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,5 +141,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(REDIRECTS, AT_ROOT),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -72,7 +72,9 @@ class Kind(StrEnum):
 
 # --- hosts and what is found on them ------------------------------------------------------------
 
-PLATFORMS = ("gpu-roce", "gpu-ib", "gpu-efa", "ascend")
+PLATFORMS = ("gpu-roce", "gpu-ib", "gpu-efa", "gpu-tcp", "ascend")
+GPUS = frozenset(PLATFORMS) - {"ascend"}
+"""Platforms with NVIDIA's driver. ``gpu-tcp``: hosts that by design have no RDMA device."""
 UNKNOWN = "unknown"
 """The platform of a host that neither declares one nor shows one."""
 

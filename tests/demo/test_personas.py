@@ -71,12 +71,22 @@ NOT_ASKED: dict[str, dict[str, str]] = {
         "physical.numa-affinity": "a guest has the NUMA nodes that its host gives it",
         "physical.pcie-acs": "a guest does not see the real bridges",
     },
+    "h100-tcp": {
+        "physical.iommu-mode": "a guest has its host's IOMMU",
+        "physical.numa-affinity": "a guest has the NUMA nodes that its host gives it",
+        "physical.pcie-acs": "a guest does not see the real bridges",
+    },
     "h100-ib": {},
     "h200-ib": {},
 }  # fmt: skip
 """Checks that do not apply to hosts of a persona, and the words by which they say why."""
 
-PLATFORM = {"h100-efa": "gpu-efa", "h100-ib": "gpu-ib", "h200-ib": "gpu-ib"}
+PLATFORM = {
+    "h100-efa": "gpu-efa",
+    "h100-tcp": "gpu-tcp",
+    "h100-ib": "gpu-ib",
+    "h200-ib": "gpu-ib",
+}
 
 NOBODY = {"physical.roce-gid-index": "NCCL picks one itself"}
 """What applies where an inventory or a host sets more than any of these."""

@@ -125,6 +125,14 @@ def test_a_finding(
     assert verdict.rule
 
 
+def test_tcp_is_what_a_host_without_rdma_is_told_to_use(judged: Judge) -> None:
+    machine = replace(MACHINE, platform="gpu-tcp", rails=())
+    said = answers(f"NCCL_NET=Socket NCCL_IB_DISABLE=1 {FAR}")
+    verdict = judged(CHECK, said, machine=machine).verdict
+    assert verdict.cause is not TCP_FORCED
+    assert verdict.status is not Status.FAIL
+
+
 FILES = "\n".join(
     [
         "pid 41000",

@@ -551,6 +551,17 @@ def test_the_longest_list_that_a_machine_prints_counts() -> None:
     assert judged(text.replace(first, short, 1)).rulings["LOG-007"].state == "right"
 
 
+@pytest.mark.parametrize("platform", ["gpu-tcp", "gpu-roce", None])
+def test_tcp_is_no_fallback_where_it_is_declared(platform: str | None) -> None:
+    text = job(network="Socket", nics=0) + R0.info("NET/IB : No device found.")
+    rulings = judged(text, platform=platform).rulings
+    state = "right" if platform == "gpu-tcp" else "wrong"
+    assert [rulings[rule].state for rule in ("LOG-001", "LOG-002")] == [state, state]
+    # An RDMA NIC that carries management or storage changes nothing of what is declared.
+    beside = judged(job(network="Socket"), platform="gpu-tcp").rulings
+    assert beside["LOG-001"].state == "right"
+
+
 def test_one_rank_on_sockets_is_told_once() -> None:
     using = "n2:101:161 [1] NCCL INFO Using network "
     rulings = judged(GOOD.replace(f"{using}IB", f"{using}Socket")).rulings
