@@ -130,7 +130,8 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, limits: Limits) -> Verdi
         )
     # Those that the inventory declares are all there: physical.rdma-device-count has passed.
     if len(best) > limits.gpus_per_nic * len(nics):
-        return not_applicable(f"{len(nics)} NICs for {len(best)} GPUs: not each can have one near")
+        share = "one NIC" if len(nics) == 1 else f"{len(nics)} NICs"
+        return not_applicable(f"{len(best)} GPUs share {share}: not each can have one near")
     return failed(FAR, reason, measured=measured)
 
 
