@@ -34,6 +34,18 @@ def test_read_prints_the_facts_of_a_saved_output(tmp_path: Path) -> None:
     assert json.loads(piped.stdout) == read
 
 
+def test_read_prints_json_and_nothing_beyond_it(tmp_path: Path) -> None:
+    dark = QOS.parents[1] / "ethtool" / "module-dark-inf.txt"
+
+    def refuse(word: str) -> None:
+        pytest.fail(f"{word} is no JSON")
+
+    ran = commcheck(tmp_path, "read", "ethtool-module", dark)
+    read = json.loads(ran.stdout, parse_constant=refuse)
+    assert read["facts"]["rx_dbm"][0] == [1, "-inf"]
+    assert read["facts"]["tx_dbm"][0] == [1, 0.95]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

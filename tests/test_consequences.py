@@ -73,6 +73,11 @@ def told(*findings: Finding) -> dict[str, list[tuple[str, str]]]:
                 "physical.loss": [("mlx5_1", "optic-broken")],
             },
         ),
+        # A bond's rail suffers from what is wrong with one of its ports, another port does not.
+        (
+            (found("errors", "b0:p1"), found("loss", "b0"), found("loss", "b0:p2")),
+            {"physical.loss": [("b0", "errors-broken"), ("b0:p2", "")]},
+        ),
         # The same host is enough for an edge that says so.
         (
             (found("slot", ""), found("loss", "mlx5_2")),
@@ -90,7 +95,6 @@ def test_only_a_fail_is_a_cause_and_only_what_is_wrong_follows() -> None:
     bad = failed(cause("errors-broken"), "errors")
     for verdict in (
         replace(bad, status=Status.WARN),
-        replace(bad, status=Status.SKIP, kind=Kind.WAIVED),
         passed("right"),
     ):
         assert told(found("errors", "mlx5_1", verdict), found("loss", "mlx5_1")) == {}

@@ -182,6 +182,37 @@ def test_a_failed_need_blocks_the_same_rail_only() -> None:
     assert "physical.even failed on mlx5_0" in result.findings[0].verdict.reason
 
 
+def test_a_bond_is_asked_port_by_port_and_each_port_blocks_its_rail() -> None:
+    ports = tuple(replace(RAILS[0], netdev=name, bond="bond0") for name in ("p0", "p1"))
+    bond = replace(RAILS[0], netdev="bond0", ports=ports)
+    of_port = Reader("number", (Command(("number", "{netdev}")),), parse_number, per=Rail)
+
+    @dataclass(frozen=True, slots=True)
+    class SeenPort:
+        number: int = reads(of_port)
+
+    each = rail_check("physical.each", seen=SeenPort, each_port=True)
+    whole = rail_check("physical.whole", needs=("physical.each",))
+    above = rail_check("physical.above", seen=SeenPort, each_port=True, needs=("physical.even",))
+    got = frames(p0=frame("number", "p0"), p1=frame("number", "p1", stdout=b"3\n"))
+    got[frame("number", "eth1").key] = frame("number", "eth1")
+    machine = replace(MACHINE, rails=(bond, RAILS[1]))
+    results = run(EVEN, each, whole, above, machine=machine, got=got)
+    assert [(f.subject, f.verdict.status) for f in results["physical.each"].findings] == [
+        ("mlx5_0:p0", Status.PASS),
+        ("mlx5_0:p1", Status.FAIL),
+        ("mlx5_1", Status.PASS),
+    ]
+    assert [f.verdict.reason for f in results["physical.whole"].findings] == [
+        "blocked: physical.each failed on mlx5_0:p1",
+        "mlx5_1 shows 2",
+    ]
+    assert results["physical.above"].findings[0].verdict.status is Status.PASS
+    odd = got | {frame("number", "mlx5_0").key: frame("number", "mlx5_0", stdout=b"3\n")}
+    (first, *_) = run(EVEN, above, machine=machine, got=odd)["physical.above"].findings
+    assert first.verdict.reason == "blocked: physical.even failed on mlx5_0"
+
+
 def test_what_the_whole_host_needs_every_rail_must_have() -> None:
     whole = Check(
         id="physical.whole",
@@ -449,6 +480,24 @@ def test_a_remedy_of_another_makers_tool_is_not_told(driver: str | None, told: l
     assert [each.command.split()[0] for each in verdict.remedies] == told
 
 
+@pytest.mark.parametrize(
+    ("platform", "told"),
+    [("ascend", ["npu-smi"]), ("gpu-ib", ["nvidia-smi"]), ("unknown", ["nvidia-smi", "npu-smi"])],
+)
+def test_a_remedy_for_other_accelerators_is_not_told(platform: str, told: list[str]) -> None:
+    nothing = Words("", "")
+    theirs = [
+        Remedy(f"{tool} look", nothing, nothing, accelerator=accelerator)
+        for tool, accelerator in (("nvidia-smi", "gpu"), ("npu-smi", "npu"))
+    ]
+    wrong = rail_check(
+        "physical.even", lambda *_: failed(replace(CAUSE, remedies=tuple(theirs)), "off")
+    )
+    machine = replace(MACHINE, platform=platform)
+    verdict = run(wrong, machine=machine)["physical.even"].worst.verdict
+    assert [each.command.split()[0] for each in verdict.remedies] == told
+
+
 @pytest.mark.parametrize(("unread", "unproven"), [({}, ()), ({"b": "no"}, ("physical.alike",))])
 def test_what_waits_for_its_peers_was_judged_here(
     unread: dict[str, str], unproven: tuple[str, ...]
@@ -468,6 +517,9 @@ def test_an_advisory_check_warns_and_gates_nothing() -> None:
     statuses = [finding.verdict.status for finding in results["physical.even"].findings]
     assert statuses == [Status.WARN, Status.PASS]
     assert results["library.above"].findings[1].verdict.status is Status.PASS
+    needs = rail_check("physical.needs", needs=("physical.even",))
+    below = judged_as(Asked(EVEN, Gate.HOST, entry), Asked(needs))["physical.needs"]
+    assert [each.verdict.kind for each in below.findings] == [Kind.BLOCKED, Kind.NONE]
 
 
 def test_an_advisory_check_that_could_not_tell_does_not_warn() -> None:
@@ -491,6 +543,29 @@ def test_a_waived_fail_gates_nothing() -> None:
     after = rail_check("physical.after", lambda *_: passed("right"), needs=("physical.even",))
     results = judged_as(Asked(EVEN), Asked(after), waive=waive)
     assert results["physical.after"].status is Status.PASS  # nor does it block
+    # What it brings with it is put up with as well, be it by a need or by an edge.
+    needs = rail_check("physical.needs", needs=("physical.even",))
+    follows: AnyCheck = Check(
+        id="library.follows",
+        title=WORDS,
+        subject=Machine,
+        seen=Nothing,
+        judge=lambda *_: failed(EFFECT, "slow"),
+        causes=(EFFECT,),
+        explained_by=(Explained("odd"),),
+    )
+    results = judged_as(Asked(EVEN), Asked(needs), Asked(follows), waive=waive)
+    first, *others = results["physical.needs"].findings
+    assert first.verdict.kind is Kind.WAIVED
+    assert first.verdict.reason == (
+        "consequence of physical.even failed on mlx5_0, waived: mlx5_0 shows 3, want even"
+    )
+    assert [each.verdict.status for each in others] == [Status.PASS]
+    (above,) = results["library.follows"].findings
+    assert above.verdict.kind is Kind.WAIVED
+    assert above.verdict.reason == (
+        "consequence of physical.even (odd) on gpu-01 mlx5_0, waived: slow"
+    )
 
 
 def test_thresholds_of_the_playbook_lie_between_default_and_inventory() -> None:

@@ -42,6 +42,14 @@ def test_a_fail_follows_from_the_cause_below_on_the_same_host() -> None:
     assert said.cause is BAD_HOST
 
 
+def test_what_a_waived_cause_brings_is_waived() -> None:
+    put_up = below("pcie-lanes-lost")
+    (root,) = put_up.findings
+    verdict = replace(root.verdict, status=Status.SKIP, kind=Kind.WAIVED)
+    said = told(BAD, replace(put_up, findings=(replace(root, verdict=verdict),)))
+    assert (said.kind, said.follows) == (Kind.WAIVED, "")
+
+
 @pytest.mark.parametrize(
     "result",
     [

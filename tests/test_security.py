@@ -223,6 +223,7 @@ ONLY_LOOKS = {
     "nvidia-smi -L",
     "nvidia-smi nvlink -e",
     "nvidia-smi nvlink -s",
+    "nvidia-smi -q",
     "nvidia-smi topo -m",
 }
 """First steps of remedies that checks ask, too."""

@@ -13,6 +13,7 @@ from commcheck.collect.base import SUBJECTS, Frame, State
 from commcheck.errors import HostDeadline, HostError, Unreachable
 from commcheck.model import Kind, Status
 from commcheck.prepare import Choice, Prepared, plan_of, prepare
+from commcheck.reach import settings_of, words_of
 from commcheck.report.record import Failure, Record
 from commcheck.stored import Stored, differences, ended_with, failure_of, of_passed, of_run
 from tests.report.runs import CHECKS, healthy, incident, info, plan, result, verdict
@@ -114,6 +115,14 @@ def test_hosts_with_any_trouble_have_not_passed() -> None:
     assert passed_hosts(replace(healthy(2), state="incomplete")) == ("node-01", "node-02")
 
 
+def test_what_follows_from_another_hosts_fault_has_not_passed() -> None:
+    """When that is mended, what this host told then is no longer so."""
+    record = replace(healthy(2), plan=plan(("a", "b"), CHECKS[:1]))
+    lost = replace(verdict(Status.SKIP, Kind.BLOCKED), follows="tcp-forced")
+    results = (result("a", CHECKS[0], lost), result("b", CHECKS[0], verdict(Status.PASS)))
+    assert passed_hosts(replace(record, results=results)) == ("b",)
+
+
 def test_a_verdict_on_a_group_is_of_its_hosts() -> None:
     wrong = verdict(Status.SKIP, Kind.UNDECIDABLE)
     record = replace(healthy(3), plan=plan(("a", "b", "c"), CHECKS[:1]))
@@ -122,6 +131,17 @@ def test_a_verdict_on_a_group_is_of_its_hosts() -> None:
     assert passed_hosts(replace(record, results=(*good, named))) == ("a", "c")
     unnamed = result("@gpu", CHECKS[1], wrong)
     assert passed_hosts(replace(record, results=(*good, unnamed))) == ()
+
+
+REACHED = {
+    "known_hosts": (Path("k"), Path("l")),
+    "key_files": (Path("id"),),
+    "ssh_config": Path("c"),
+    "host_keys": "accept-new",
+    "user": "ops",
+    "agent": True,
+    "become": True,
+}
 
 
 def test_a_choice_is_filled_from_words(tmp_path: Path) -> None:
@@ -135,11 +155,15 @@ def test_a_choice_is_filled_from_words(tmp_path: Path) -> None:
         waivers=(tmp_path / "w",),
         allow=frozenset({"load"}),
         shard=(2, 3),
+        reach=words_of(REACHED),
     )
     assert Choice().filled(whole.words()) == whole
     assert Choice(limit="b", shard=(1, 3)).filled(whole.words()) == replace(
         whole, limit="b", shard=(1, 3)
     )
+    mine = Choice(reach={"user": ("me",)}).filled(whole.words())
+    assert settings_of(mine.reach) == {**REACHED, "user": "me"}
+    assert words_of({"user": "", "agent": False, "ssh_config": None, "known_hosts": ()}) == {}
 
 
 def test_shards_hold_every_host_once(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.collect.shells import SHELLS, use_shell
 BASE = "hostname gpu-03\nkernel Linux 5.15.0\nboot_id b\nuid 1000\nroot untried\n"
 SWITCH = "/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0"
 GPU = f"accelerator 0x10de {SWITCH}/0000:17:00.0/0000:19:00.0\n"
+IB = {"link_layer": "InfiniBand"}
 FAR = "/sys/devices/pci0000:00/0000:00:1c.0"
 
 
@@ -39,8 +40,8 @@ def near(slot: int, function: int = 0) -> str:
     return f"{SWITCH}/0000:17:0{slot}.0/0000:{20 + slot}:00.{function}"
 
 
-def far(slot: int) -> str:
-    return f"{FAR}/0000:{slot:02x}:00.0"
+def far(slot: int, function: int = 0) -> str:
+    return f"{FAR}/0000:{slot:02x}:00.{function}"
 
 
 def names(rails: object) -> list[str]:
@@ -124,6 +125,24 @@ def test_declared_rails_stand_in_their_order_and_an_absent_one_is_seen() -> None
     assert names(found.other_ports) == ["mlx5_9"]
 
 
+def test_the_port_by_which_a_guest_is_reached_tells_no_platform() -> None:
+    """As on Azure: a bus of its own for each function, and mlx5_an0 below the guest's eth0."""
+    bus = "/sys/devices/VMBUS:00/47505500/pci0001:00/0001:00:00.0"
+    routes = "default eth0\nlower eth0 enP1s1\n"
+    reached = port("mlx5_an0", bus.replace("01:00", "0f:00"), netdev="enP1s1")
+    rails = "".join(
+        port(f"mlx5_ib{n}", f"/sys/devices/VMBUS:00/{n}/pci010{n}:00/010{n}:00:00.0", **IB)
+        for n in (1, 2)
+    )
+    found = read(f"{routes}accelerator 0x10de {bus}\n{rails}{reached}")
+    assert (found.platform, names(found.rails)) == ("gpu-ib", ["mlx5_ib1", "mlx5_ib2"])
+    assert names(found.other_ports) == ["mlx5_an0"]
+    # All there is, or beside one in software, it is better than nothing.
+    soft = port("rxe0", far(1), netdev="eth1", soft="1")
+    only = read(f"{routes}accelerator 0x10de {bus}\n{reached}{soft}")
+    assert only.platform == "gpu-roce"
+
+
 def test_a_host_whose_fabric_is_efa() -> None:
     efa = "".join(
         port(f"rdmap{n}s0", near(n), driver="efa", link_layer="Unspecified") for n in (1, 2)
@@ -139,6 +158,9 @@ def test_a_gpu_host_without_any_port_shows_the_hole(platform: str) -> None:
     (rail,) = read(GPU, commcheck_platform=platform).rails
     assert (rail.hca, rail.present, rail.fabric) == ("none", False, True)
     assert read("", commcheck_platform="ascend").rails == ()
+    # By design, and never found out by itself: all RDMA devices may as well be lost.
+    assert read(GPU, commcheck_platform="gpu-tcp").rails == ()
+    assert read(GPU).platform == "unknown"
 
 
 def test_virtual_functions_are_rails_only_where_their_physical_one_is_not() -> None:
@@ -208,21 +230,42 @@ def test_the_netdev_of_a_port() -> None:
     ]
 
 
+def test_a_bond_has_the_ports_below_it() -> None:
+    """Each is a function of the card; one with an RDMA device of its own is another rail's."""
+    lag = port("mlx5_bond_0", far(3), netdev="bond0")
+    below = f"lower bond0 ens3f1 {far(3, function=1)}\nlower bond0 ens3f0\nlower x y\n"
+    (rail,) = read(below + lag).rails
+    assert (rail.label, rail.netdev, rail.bond) == ("mlx5_bond_0", "bond0", None)
+    assert [(each.label, each.netdev, each.bond) for each in rail.ports] == [
+        ("mlx5_bond_0:ens3f0", "ens3f0", "bond0"),
+        ("mlx5_bond_0:ens3f1", "ens3f1", "bond0"),
+    ]
+    assert [each.pci for each in rail.ports] == [rail.pci, f"{str(rail.pci)[:-1]}1"]
+    two = read(
+        below
+        + port("rocep1", far(3), netdev="bond0") + "net ens3f0 0\n"
+        + port("rocep2", far(4), netdev="bond0") + "net ens3f1 0\n"
+    ).rails  # fmt: skip
+    assert [[each.netdev for each in rail.ports] for rail in two] == [["ens3f0"], ["ens3f1"]]
+
+
 # --- machine -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "virtual"),
+    ("text", "in_vm", "in_container"),
     [
-        ("dmi_sys_vendor Supermicro\n", "none"),
-        ("cpu_hypervisor 1\n", "vm"),
-        ("hypervisor xen\n", "vm"),
-        ("dmi_sys_vendor QEMU\n", "vm"),
-        ("cpu_hypervisor 1\ncontainer docker\n", "container"),
+        ("dmi_sys_vendor Supermicro\n", False, False),
+        ("cpu_hypervisor 1\n", True, False),
+        ("hypervisor xen\n", True, False),
+        ("dmi_sys_vendor QEMU\n", True, False),
+        ("container docker\n", False, True),
+        ("cpu_hypervisor 1\ncontainer kubernetes\n", True, True),  # a pod on a cloud's node
     ],
 )
-def test_what_it_runs_in(text: str, virtual: str) -> None:
-    assert read(text).virtual == virtual
+def test_what_it_runs_in(text: str, in_vm: bool, in_container: bool) -> None:
+    found = read(text)
+    assert (found.in_vm, found.in_container) == (in_vm, in_container)
 
 
 def test_accelerators_are_numbered_by_pci_address() -> None:
@@ -236,6 +279,32 @@ def test_accelerators_are_numbered_by_pci_address() -> None:
     ]
     npus = read(f"accelerator 0x19e5 {SWITCH}/0000:c1:00.0\n")
     assert (npus.platform, npus.accelerators[0].label) == ("ascend", "npu0")
+
+
+ALL = "".join(f"accelerator 0x10de {SWITCH}/0000:{bus}:00.0\n" for bus in (19, 29, 39, 49))
+DRIVER = "".join(f"gpu 0000:{bus}:00.0 {n}\n" for n, bus in enumerate((19, 29, 39, 49)))
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        # The toolkit's own runtime: the driver's folder shows those that the container has.
+        (f"{ALL}gpu 0000:29:00.0 1\ngpu 0000:39:00.0 2\ngpu_file 1\ngpu_file 2\n", "29 39"),
+        # CDI: it shows all, and only the device files are the container's own.
+        (f"{ALL}{DRIVER}gpu_file 1\ngpu_file 2\n", "29 39"),
+        (f"{ALL}{DRIVER}", ""),  # it was given none
+        (f"{ALL}gpu 0000:29:00.0\n", "29"),  # of a run that did not ask for device files
+        (f"{ALL}", "19 29 39 49"),
+        # Given, and the driver has it no more.
+        (f"{ALL}gpu 0000:29:00.0 1\ngpu_file 1\ngpu_file 3\n", "29 -"),
+    ],
+)
+def test_a_container_has_the_gpus_it_was_given(text: str, addresses: str) -> None:
+    found = read(f"container kubernetes\n{text}").accelerators
+    assert " ".join((each.pci or "----:-")[5:7] for each in found) == addresses
+    assert [each.index for each in found] == list(range(len(found)))
+    bare = read(f"gpu_file 1\n{ALL}{DRIVER}").accelerators
+    assert len(bare) == 4
 
 
 @pytest.mark.parametrize("text", ["", "hostname x\n", "kernel Linux\nuid root\n", "garbage"])
@@ -260,7 +329,7 @@ def test_a_hostile_host_name_begins_no_line() -> None:
 
 KEYS = (
     *("port", "path", "driver", "netdev", "net", "net4", "net6", "ssh", "default", "lower"),
-    *("accelerator", "gpu", "state", "physfn", "soft", "uid", "kernel"),
+    *("accelerator", "gpu", "gpu_file", "container", "state", "physfn", "soft", "uid", "kernel"),
 )
 
 
@@ -366,7 +435,13 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
     sysfs = Sysfs(tmp_path / "root")
     sysfs.pci(f"{SWITCH}/0000:17:00.0/0000:19:00.0", "0x10de", "0x030200")
     sysfs.pci(f"{FAR}/0000:02:00.0", "0x10de", "0x068000")  # NVSwitch: no accelerator
-    sysfs.files({"/proc/driver/nvidia/gpus/0000:19:00.0/information": ""})
+    about = "Model: \t\t NVIDIA H100\nDevice Minor: \t 6\nGPU Excluded:\t No\n"
+    sysfs.files(
+        {
+            "/proc/driver/nvidia/gpus/0000:19:00.0/information": about,
+            **dict.fromkeys(("/dev/nvidia6", "/dev/nvidiactl", "/dev/nvidia-uvm"), ""),
+        }
+    )
     sysfs.hca("mlx5_0", near(1), "eth1")
     sysfs.hca("mlx5_1", near(2), "eth2", state="1: DOWN")
     sysfs.hca("mlx5_2", far(3), "eth3")
@@ -386,7 +461,7 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
     )
     assert found.uid == os.geteuid()
     assert found.root == ("self" if os.geteuid() == 0 else "untried")
-    assert (found.platform, found.virtual) == ("gpu-roce", "none")
+    assert (found.platform, found.in_vm, found.in_container) == ("gpu-roce", False, False)
     assert [(each.label, each.pci) for each in found.accelerators] == [("gpu0", "0000:19:00.0")]
     assert names(found.rails) == ["mlx5_0", "mlx5_1"]
     rail = found.rails[1]
@@ -395,6 +470,10 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
     assert names(found.other_ports) == ["mlx5_2"]
     text = frame.stdout.decode().splitlines()
     assert {"ssh 10.1.0.3", "default eth3", "net4 eth3 0000010A 0000FFFF"} <= set(text)
+    assert [line for line in text if line.startswith("gpu")] == [
+        "gpu 0000:19:00.0 6",
+        "gpu_file 6",
+    ]
 
 
 def test_hostile_names_in_sysfs_do_no_harm(shell: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -65,6 +65,14 @@ def test_the_whole_takes_the_place_of_the_parts() -> None:
     }
     assert told(result("a", None, FINE)) == {}
     assert told(result("a", "1", passed("1"))) == {}  # nothing new
+
+
+def test_a_cause_on_the_same_host_explains_only_that_host() -> None:
+    near = replace(CHECK, explained_by=(Explained("root"),))
+    below = result("b", None, failed(ROOT, "down"), "physical.nic-link-up")
+    results = (result("a", "1", FINE), result("b", "f", FINE), below)
+    found = {each.host: each.worst.verdict.follows for each in judged([near], results, {})}
+    assert found == {"a": "", "b": "root"}
 
 
 def test_a_host_that_is_shut_out_gives_its_part_and_keeps_its_case() -> None:

@@ -12,7 +12,7 @@ Of a job that has ranks on several hosts of a run, what differs between them is 
 Held against the rails, PFC, DSCP map, GIDs and NVLinks that layer 1 reads, and PFC of the NPUs.
 Where no job runs the file alone is judged: every job begins with it. Files that you have:
 ``commcheck analyze env FILE...``: process environments, dumps, nccl.conf, pods, a Ray runtime_env,
-job scripts, logs.
+compose files and other documents, job scripts, logs, a rank table of HCCL.
 By hand: ``tr '\\0' '\\n' </proc/PID/environ | grep -E '^(NCCL|UCX|GLOO|TORCH_NCCL)_'`` of a rank,
 as its user or root, and ``cat /etc/nccl.conf``. Not ``env`` over SSH: that is your own.
 Mend: take the variable out rather than turn it: nearly all of NCCL's defaults are right. What must
@@ -29,7 +29,7 @@ How NCCL reads it:
 Which rule is which: ENV-001 ranks differ; ENV-002 to 009 names, numbers, syntax; ENV-010 to 019 the
 network and its NICs; ENV-020 to 022 the mark of RoCE packets; ENV-023 to 031 time-outs, flows and
 GPU Direct; ENV-032 to 045 ways inside a host, tuning, topology files; ENV-046 to 048 interfaces;
-ENV-049 to 053 the log; ENV-054 to 064 PyTorch, identity, UCX, memory; HENV-001 to 011 HCCL;
+ENV-049 to 053 the log; ENV-054 to 064 PyTorch, identity, UCX, memory; HENV-001 to 014 HCCL;
 RAS-010 the port of NCCL's RAS.
 Healthy though odd: NCCL_NET_PLUGIN=none on plain IB and RoCE hosts; NCCL_DEBUG on one rank only;
 NCCL_VERSION, which is the image's, not the library's.
@@ -42,6 +42,7 @@ from typing import Final
 from commcheck.check import (
     Check,
     EveryRail,
+    Explained,
     Nothing,
     Together,
     Unread,
@@ -86,9 +87,11 @@ from commcheck.nccl.environment.causes import (
     OVERRIDDEN,
     PATH_LEVEL,
     RAIL_ONLY,
+    RANK_TABLE,
     RANKS_DIFFER,
     RAS_OPEN,
     SHARED_MEMORY,
+    STRAY_TEXT,
     TCP_FORCED,
     TOPOLOGY_FILE,
     TORCH,
@@ -181,6 +184,12 @@ _LOSSLESS: Final = {"pfc": True, "global": False, "none": False}
 """Whether single priorities are lossless; undeclared where the platform is not known."""
 
 
+def _has_rdma(machine: Machine, rails: tuple[str, ...]) -> bool | None:
+    if machine.platform == "gpu-tcp":
+        return False
+    return bool(rails) if machine.platform in ("gpu-roce", "gpu-ib") else None
+
+
 def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
     rails = tuple(dict.fromkeys(rail.hca for rail in machine.rails if rail.present))
     has_nvlink, reduces = nvlink(seen.gpus)
@@ -192,7 +201,7 @@ def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
         netdevs=tuple(dict.fromkeys(netdev for netdev, _ in found)) or None,
         rail_netdevs=frozenset(rail.netdev for rail in machine.rails if rail.netdev),
         rails=rails or None,
-        rdma=bool(rails) if machine.platform in ("gpu-roce", "gpu-ib") else None,
+        rdma=_has_rdma(machine, rails),
         link=want.link_layer.value,
         nvlink=has_nvlink,
         hopper=reduces,
@@ -216,11 +225,17 @@ CHECK = Check(
     want=Want,
     judge=judge,
     together=Together(part, judge_parts),
+    # The layer below shuts this one out, unless what it found there is put up with.
+    explained_by=tuple(
+        Explained(cause, of=frozenset({TRAFFIC_CLASS.slug}))
+        for cause in ("pfc-off", "pfc-wrong-priority", "trust-not-dscp", "dscp-map-wrong")
+    ),
     causes=(
         MISSPELT,
         NO_EFFECT,
         NOT_A_NUMBER,
         OUT_OF_RANGE,
+        STRAY_TEXT,
         CONF_SYNTAX,
         OVERRIDDEN,
         RANKS_DIFFER,
@@ -246,5 +261,6 @@ CHECK = Check(
         RAS_OPEN,
         HCCL_VALUE,
         HCCL_TUNING,
+        RANK_TABLE,
     ),
 )

@@ -28,7 +28,7 @@ How the rules are read:
 - LOG-025 to LOG-030: GPU Direct RDMA, and traffic that leaves its rail.
 - LOG-032 to LOG-047: errors, the first one first; topology files, NVLink, slow init.
 - LOG-048, LOG-049: PyTorch's watchdog: a late rank, or ranks in different collectives.
-- HLOG-001 to HLOG-008: HCCL: error codes, who waits for whom, heartbeat, TLS.
+- HLOG-001 to HLOG-008: HCCL: the first error, who waits for whom, heartbeat, TLS.
 - DIAG-001 to DIAG-014: the report of NCCL's own diagnostics (2.31 and newer).
 - A rule that lacks its lines is not judged, and says what to turn on. Nothing is concluded from
   the absence of lines where only some ranks, or a de-duplicated stream, were read.
@@ -58,6 +58,7 @@ from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS
 from commcheck.kube.place import CONTAINER_LOG
 from commcheck.lazy import dataclass
 from commcheck.model import Kind, Machine, Verdict, Wanted
+from commcheck.nccl import causes_hccl
 from commcheck.nccl.case import Case
 from commcheck.nccl.causes import (
     CHANNELS_DIFFER,
@@ -106,16 +107,6 @@ from commcheck.nccl.causes_errors import (
     SLOW_INIT,
     TIMEOUT,
     TOPOLOGY_FILE,
-)
-from commcheck.nccl.causes_hccl import (
-    HCCL_CODE,
-    HCCL_DESYNC,
-    HCCL_HEARTBEAT,
-    HCCL_LATE,
-    HCCL_LINK,
-    HCCL_MISSING,
-    HCCL_NO_RDMA,
-    HCCL_TLS,
 )
 from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
 from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
@@ -289,13 +280,6 @@ CHECK = Check(
         DIAG_NIC,
         DIAG_GPU,
         DIAG_PCI,
-        HCCL_CODE,
-        HCCL_MISSING,
-        HCCL_LINK,
-        HCCL_NO_RDMA,
-        HCCL_HEARTBEAT,
-        HCCL_LATE,
-        HCCL_TLS,
-        HCCL_DESYNC,
+        *causes_hccl.CAUSES,
     ),
 )

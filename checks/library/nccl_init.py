@@ -20,7 +20,7 @@ from commcheck.jobs.job import Search
 from commcheck.jobs.nccl_init import CAUSES, Limits, init_job, of_host
 from commcheck.jobs.site import Site
 from commcheck.lazy import dataclass
-from commcheck.model import Machine, Verdict, Words
+from commcheck.model import GPUS, Machine, Verdict, Words
 from commcheck.nccl.explained import EXPLAINED
 
 
@@ -45,7 +45,7 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     causes=CAUSES,
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
     effects=frozenset({"load"}),
     explained_by=EXPLAINED,
 )

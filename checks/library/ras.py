@@ -41,7 +41,7 @@ from commcheck.check import (
 )
 from commcheck.expect import yes_or_no
 from commcheck.lazy import dataclass
-from commcheck.model import Machine, Verdict, Wanted
+from commcheck.model import GPUS, Machine, Verdict, Wanted
 from commcheck.nccl.processes import USERS, Users, jobs, ranks
 from commcheck.nccl.ras import RAS, Report
 from commcheck.nccl.ras_rules import (
@@ -125,5 +125,5 @@ CHECK = Check(
     opt_in=ASKED,
     judge=judge,
     causes=(DEAD, GONE, ERROR, BEHIND, STATES, NO_PROGRESS, SLOW),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -13,8 +13,9 @@ Xid), its own log. The dumps are written where TORCH_FR_BUFFER_SIZE (older:
 TORCH_NCCL_TRACE_BUFFER_SIZE) is above 0.
 
 What the rules are: JOB-001 a rank is gone; JOB-002 a rank is there twice; JOB-003 a rank is
-stopped; FR-001 to FR-007, on dumps: a dump is missing, a rank never called the collective, ranks
-called different ones, with different sizes, all are inside one, some GPUs have not reached it.
+stopped; FR-001 to FR-009, on dumps: a dump is missing, a rank never called the collective, ranks
+called different ones, with different sizes, all are inside one, some GPUs have not reached it; a
+rank never sent or received, ranks wait for each other's transfer.
 Healthy though odd: many processes with one rank's variables: its data loaders.
 """
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 from commcheck.check import Check, Nothing, Unread, not_applicable, tries, undecidable
 from commcheck.lazy import dataclass
 from commcheck.model import Machine, Verdict
+from commcheck.nccl.flight_p2p import EACH_WAITS, INSIDE, PEER_MISSING
 from commcheck.nccl.flight_rules import DIFFERENT, NEVER_CALLED, NOT_REACHED, SIZES, STUCK
 from commcheck.nccl.processes import HIDDEN, SEE_ALL, USERS, Users
 from commcheck.nccl.running import ID, RANK_GONE, RANK_STOPPED, RANK_TWICE, TITLE
@@ -66,5 +68,8 @@ CHECK = Check(
         SIZES,
         STUCK,
         NOT_REACHED,
+        PEER_MISSING,
+        EACH_WAITS,
+        INSIDE,
     ),
 )

@@ -16,7 +16,7 @@ from __future__ import annotations
 from commcheck.check import Check, Nothing, first_of, limit, passed, reads, warned
 from commcheck.formats.clock import CHRONY, NTPQ, TIMEDATECTL, Clock
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,5 +98,5 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     causes=(FREE, OFF),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "ascend"}),
+    platforms=GPUS | {"ascend"},
 )

@@ -12,7 +12,9 @@ Mend: keep the named host out of jobs, then look one layer below on it: PFC, PCI
 a path is named, both hosts are good elsewhere: cable, leaf or spine between them.
 Healthy though odd: a host that failed below is kept out by name; with ``suspects: include`` it
 runs, and what it shows is told as a consequence of what was found there. Two hosts on a tree may
-exceed the NICs, so all_gather is run by default.
+exceed the NICs, so all_gather is run by default. Of NPUs no figure of healthy hosts is published:
+between a tenth of the bound and what passes, a run is undecidable until ``pairs`` below
+``commcheck_expected_busbw`` says what good hosts of yours show.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Final
 from commcheck.check import Check, Nothing, not_applicable, passed, reads, warned
 from commcheck.formats.cpu_governor import SYSFS_GOVERNOR
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +70,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(SAVING,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "ascend"}),
+    platforms=GPUS | {"ascend"},
 )

@@ -150,6 +150,7 @@ CHECK = Check(
     id="physical.dcbx-os",
     title=Words("PFC is set by whom it should be", "PFC 由预期一方配置"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

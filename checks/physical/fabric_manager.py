@@ -1,11 +1,13 @@
-"""On NVSwitch systems the fabric manager has done its work.
+"""On NVSwitch systems the fabric manager has done its work, and the NVLink fabric is healthy.
 
 Why: It trains the NVLinks of the NVSwitches and registers each GPU with the fabric. Without it
 every CUDA program fails at its start (error 802, system not yet initialized), or NVLink is gone.
+A GPU may be registered and yet have lost bandwidth, its route or its partition (GB200 NVL72).
 Reads: ``nvidia-smi --query-gpu=fabric.state,fabric.status`` (drivers from 535 on, H100 and newer:
-it decides), ``systemctl is-active nvidia-fabricmanager``, ``nv-fabricmanager --version``, the
-NVSwitches in ``/proc/driver/nvidia-nvswitch``. One verdict for each host.
-By hand: ``nvidia-smi -q | grep -A3 Fabric``: Completed, Success; ``systemctl status
+it decides), the health in ``nvidia-smi -q`` (younger drivers), ``systemctl is-active
+nvidia-fabricmanager``, ``nv-fabricmanager --version``, the NVSwitches in
+``/proc/driver/nvidia-nvswitch``. One verdict for each host.
+By hand: ``nvidia-smi -q | grep -A11 Fabric``: Completed, Success, Healthy; ``systemctl status
 nvidia-fabricmanager``; ``journalctl -u nvidia-fabricmanager``.
 Mend: install the fabric manager of exactly the driver's release and restart it, with no job on the
 host; then reset the GPUs or reboot. On HGX B200 and B300 look at the NVLink subnet manager (nvlsm)
@@ -33,10 +35,11 @@ from commcheck.check import (
 )
 from commcheck.formats.fabric_manager import FABRIC_MANAGER_VERSION, NVSWITCHES
 from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
+from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH, FabricHealth
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.formats.systemctl import FABRIC_MANAGER_UNIT
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Seen:
     """The fabric's word, the unit's, both releases, and the switches that the driver has."""
 
     fabric: tuple[FabricGpu, ...] | Unread = tries(NVIDIA_FABRIC)
+    health: tuple[FabricHealth, ...] | Unread = tries(NVIDIA_FABRIC_HEALTH)
     unit: str | Unread = tries(FABRIC_MANAGER_UNIT)
     version: str | Unread = tries(FABRIC_MANAGER_VERSION)
     driver: NvidiaVersion | Unread = tries(NVIDIA_VERSION)
@@ -52,6 +56,17 @@ class Seen:
 
 DONE: Final = "Completed"
 SUCCESS: Final = "Success"
+HEALTHY: Final = {
+    "Summary": "Healthy",
+    "Bandwidth": "Full",
+    "Route Recovery in progress": "False",
+    "Route Unhealthy": "False",
+    "Access Timeout Recovery": "False",
+    "Incorrect Configuration": "None",
+}
+"""What a healthy GPU says, as far as it is told. Source: nvidia-smi manual, Fabric, Health."""
+PASSING: Final = frozenset({"Summary", "Route Recovery in progress", "Access Timeout Recovery"})
+"""What may be wrong while the fabric mends itself."""
 
 LOOK = Remedy(
     command="journalctl -u nvidia-fabricmanager -b",
@@ -74,6 +89,31 @@ RESTART = Remedy(
     ),
 )
 
+SHOW = Remedy(
+    command="nvidia-smi -q",
+    effect=Words(
+        "Shows Fabric, Health of each GPU. Then nvidia-smi nvlink -s, dmesg for Xid, and on NVL72 "
+        "the links and partitions of its switch trays.",
+        "查看各 GPU 的 Fabric、Health。再执行 nvidia-smi nvlink -s、查看 dmesg 中的 Xid；"
+        "NVL72 还应查看交换托盘的链路与分区。",
+    ),
+    precondition=Words("None, it only reads.", "无，只读。"),
+)
+RESET = Remedy(
+    command="nvidia-smi --gpu-reset",
+    effect=Words(
+        "Registers all GPUs of the host anew: what runs on them ends. The same GPU again: a link, "
+        "a switch or the GPU is faulty, ask the vendor.",
+        "重新注册本机所有 GPU：其上的任务会终止。同一 GPU 复发：链路、交换机或 GPU 故障，"
+        "联系厂商。",
+    ),
+    precondition=Words(
+        "Links and partitions are right at the switches; the host is drained, no process holds a "
+        "GPU.",
+        "交换机侧链路与分区无误；主机已排空，没有进程占用 GPU。",
+    ),
+)
+
 NOT_RUNNING = Cause(
     slug="fabric-manager-not-running",
     title=Words("Fabric manager is not running", "fabric manager 未运行"),
@@ -91,6 +131,26 @@ NOT_DONE = Cause(
         "GPU 未注册到 NVLink 网络，或注册出错：作业无法使用 NVLink。",
     ),
     remedies=(LOOK, RESTART),
+)
+UNHEALTHY = Cause(
+    slug="nvlink-fabric-unhealthy",
+    title=Words("NVLink fabric is not healthy", "NVLink 网络不健康"),
+    meaning=Words(
+        "A GPU is registered, and its driver says that bandwidth, route or configuration are not "
+        "right: collectives over NVLink are slow there, or fail.",
+        "GPU 已注册，但驱动报告带宽、路由或配置异常：经 NVLink 的集合通信变慢或失败。",
+    ),
+    remedies=(SHOW, RESET),
+)
+RECOVERING = Cause(
+    slug="nvlink-fabric-recovering",
+    title=Words("NVLink fabric is recovering", "NVLink 网络正在恢复"),
+    meaning=Words(
+        "A route was lost or an access timed out a moment ago, and the fabric mends it: look again "
+        "in a minute.",
+        "刚发生路由丢失或访问超时，网络正在恢复：请一分钟后再看。",
+    ),
+    remedies=(SHOW,),
 )
 STOPPED = Cause(
     slug="fabric-manager-stopped",
@@ -132,10 +192,27 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
     if untold := [gpu for gpu in told if gpu.status is None]:
         named = ", ".join(f"gpu{gpu.index}" for gpu in untold)
         return undecidable(f"NVLink fabric is completed, but not how it ended on {named}")
-    reason = f"NVLink fabric completed on {len(told)} GPUs"
+    health = () if isinstance(seen.health, Unread) else seen.health
+    if ill := {f"gpu{gpu.index}": said for gpu in health if (said := _ill(gpu))}:
+        measured["fabric_health"] = ill
+        lasts = any(key not in PASSING for said in ill.values() for key in said)
+        # A summary alone does not say that it passes.
+        lasts = lasts or any(said.keys() == {"Summary"} for said in ill.values())
+        named = ", ".join(
+            f"{gpu} {'; '.join(f'{key}: {word}' for key, word in said.items())}"
+            for gpu, said in ill.items()
+        )
+        say = failed if lasts else warned
+        return say(UNHEALTHY if lasts else RECOVERING, f"NVLink fabric: {named}", measured=measured)
+    well = ", all healthy" if health and all(gpu.told for gpu in health) else ""
+    reason = f"NVLink fabric completed on {len(told)} GPUs{well}"
     if unit == "failed":
         return warned(STOPPED, f"{reason}, but the unit failed since", measured=measured)
     return _by_release(seen, unit, f"{reason}, fabric manager {unit}", measured)
+
+
+def _ill(gpu: FabricHealth) -> dict[str, str]:
+    return {key: word for key, word in gpu.told if HEALTHY.get(key, word) != word}
 
 
 def _by_unit(seen: Seen, unit: str, machine: Machine, measured: dict[str, object]) -> Verdict:
@@ -147,7 +224,7 @@ def _by_unit(seen: Seen, unit: str, machine: Machine, measured: dict[str, object
         if unit == "unread" and isinstance(seen.switches, Unread):
             return undecidable("neither the fabric nor the unit nor the NVSwitches could be read")
         return not_applicable("the driver has no NVSwitch on this host, and tells of no fabric")
-    if machine.virtual != "none" or isinstance(seen.unit, Unread):
+    if machine.in_vm or machine.in_container or isinstance(seen.unit, Unread):
         return undecidable(
             f"{len(switches)} NVSwitches, and who manages them cannot be seen from here",
             turn_on="read it where the fabric manager runs",
@@ -173,6 +250,6 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     needs=("physical.gpu-driver",),
-    causes=(NOT_RUNNING, NOT_DONE, STOPPED, OTHER_RELEASE),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    causes=(NOT_RUNNING, NOT_DONE, UNHEALTHY, RECOVERING, STOPPED, OTHER_RELEASE),
+    platforms=GPUS,
 )

@@ -2,13 +2,14 @@
 
 Why: Without the driver no job starts. With a GPU off the bus the ranks of that host are fewer than
 the launcher thinks, and the collective waits for ever.
-Reads: ``nvidia-smi -L``, and the GPUs that the kernel sees on PCI.
+Reads: ``nvidia-smi -L``, and the GPUs that the kernel sees on PCI, or that a container was given.
 By hand: ``nvidia-smi -L``; ``lspci -d 10de: | grep -E '3D|VGA'``; ``dmesg | grep -E 'NVRM|Xid'``
 (Xid 79: fallen off the bus).
 Mend: after a driver upgrade without a reboot the library is newer than the loaded module: reboot.
 A GPU off the bus comes back only with a power cycle, if at all; do not reset it below a job.
 Healthy though odd: with MIG the list has lines of instances below each GPU; they are not counted.
-A host may have any number of GPUs: without ``commcheck_gpu_count`` the list is compared with PCI.
+A host may have any number of GPUs: without ``commcheck_gpu_count`` the list is compared with PCI,
+that of a pod with the device files that it was given (``/dev/nvidiaN``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from commcheck.check import Check, Nothing, expects, failed, passed, reads, warn
 from commcheck.expect import GPU_COUNT
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, DriverTrouble, GpuList
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,8 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     if want.count.value is not None:
         wanted, by = want.count.value, str(want.count.origin)
     else:
-        wanted, by = max(on_pci, count), "on PCI"
+        where = "given to this container" if machine.in_container else "on PCI"
+        wanted, by = max(on_pci, count), where
     if count < wanted:
         return failed(MISSING, f"{count} GPUs, want {wanted}: {by}", measured=measured)
     if count > wanted:
@@ -178,5 +180,5 @@ CHECK = Check(
     want=Want,
     judge=judge,
     causes=(MISMATCH, NO_DRIVER, NO_GPU, LOST, MISSING, MORE),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -17,7 +17,7 @@ from typing import Final
 from commcheck.check import Check, Nothing, failed, passed, reads, undecidable, warned
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +112,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(SPLIT, SPLIT_SOME, PROHIBITED),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -6,10 +6,11 @@ Reads: ``nvidia-smi topo -m``. One verdict for each host.
 By hand: ``nvidia-smi topo -m``: in each GPU's row one NIC at PIX or PXB.
 Mend: a card in the wrong slot has to move; a NIC that is gone comes back with its repair. Where
 virtualisation or ACS hides the switches, give NCCL the real topology (``NCCL_TOPO_FILE``).
-Healthy though odd: one NIC for two GPUs is fine. Grace boards (GH200, GB200) hang NICs on the CPU:
-NODE is the best there is. Guests have a flat bus. Many 8-NIC A800 and H800 servers are built with
-NODE: it is a warning where no GPU at all is near a NIC, and a fail only where some are and others
-are not. Hosts without a NIC column (EFA) are undecided.
+Healthy though odd: one NIC for two GPUs is fine. Where a host has fewer, one or two for eight GPUs,
+not each can have one beside it: it is told only where none has. Grace boards (GH200, GB200) hang
+NICs on the CPU: NODE is the best there is. Guests have a flat bus. Many 8-NIC A800 and H800 servers
+are built with NODE: it is a warning where no GPU at all is near a NIC, and a fail only where some
+are and others are not. Hosts without a NIC column (EFA) are undecided.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from commcheck.check import (
     Nothing,
     Unread,
     failed,
+    limit,
     not_applicable,
     passed,
     reads,
@@ -41,6 +43,17 @@ class Seen:
 
     topo: NvidiaTopo = reads(NVIDIA_TOPO)
     gpus: GpuList | Unread = tries(NVIDIA_SMI_LIST)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a host has to have for each GPU to be near one."""
+
+    gpus_per_nic: float = limit(
+        2.0,
+        unit="GPUs for each NIC at most",
+        source="NVIDIA HGX A100 servers with four NICs share each between two GPUs",
+    )
 
 
 MOVE = Remedy(
@@ -90,7 +103,7 @@ ALL_FAR = Cause(
 NEAR: Final = ("PIX", "PXB")
 
 
-def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
+def judge(seen: Seen, machine: Machine, _want: Nothing, limits: Limits) -> Verdict:
     """Near is PIX or PXB to a rail."""
     topo = seen.topo
     rails = {rail.hca for rail in machine.rails}
@@ -99,7 +112,8 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
         return not_applicable(
             "the NICs of a Grace board hang on its CPU: NODE is the best there is"
         )
-    if not set(topo.nics) & rails:
+    nics = rails.intersection(topo.nics)
+    if not nics:
         return undecidable("nvidia-smi topo lists none of the training NICs")
     best = {gpu: _best(topo, gpu, rails) for gpu in topo.gpus}
     far = {gpu: word for gpu, word in best.items() if word not in NEAR}
@@ -108,12 +122,16 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
         return passed(f"each of {len(best)} GPUs has a NIC at PIX or PXB", measured=measured)
     shown = ", ".join(f"{gpu} {word}" for gpu, word in list(far.items())[:8])
     reason = f"{len(far)} of {len(best)} GPUs have no NIC at PIX or PXB: {shown}"
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return warned(ALL_FAR, f"{reason}, in a guest, whose bus is flat", measured=measured)
     if len(far) == len(best):
         return warned(
             ALL_FAR, f"{reason}; the same on all peers is the server's design", measured=measured
         )
+    # Those that the inventory declares are all there: physical.rdma-device-count has passed.
+    if len(best) > limits.gpus_per_nic * len(nics):
+        share = "one NIC" if len(nics) == 1 else f"{len(nics)} NICs"
+        return not_applicable(f"{len(best)} GPUs share {share}: not each can have one near")
     return failed(FAR, reason, measured=measured)
 
 
@@ -128,6 +146,7 @@ CHECK = Check(
     title=Words("Each GPU has a NIC beside it", "每个 GPU 附近都有网卡"),
     subject=Machine,
     seen=Seen,
+    limits=Limits,
     judge=judge,
     needs=("physical.gpu-driver", "physical.rdma-device-count"),
     causes=(FAR, ALL_FAR),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from commcheck.check import Check, Nothing, failed, limit, passed, reads, undecidable
 from commcheck.formats.nvidia_pcie import FIELDS, NVIDIA_PCIE, PcieGpu
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +120,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(LANES, GENERATION),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -19,7 +19,7 @@ from commcheck.check import Check, Nothing, Trait, Unread, to_compare, tries
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ OTHER_DRIVER = Cause(
 )
 OTHER_NAMES = Cause(
     slug="rail-names-differ",
-    title=Words("Rails named unlike its peers", "轨道命名与同组不一致"),
+    title=Words("Rails named unlike its peers", "各轨命名与同组不一致"),
     meaning=Words(
         "HCAs or netdevs have other names than on most peers: one NCCL_IB_HCA or "
         "NCCL_SOCKET_IFNAME does not fit all hosts.",
@@ -101,7 +101,7 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(OTHER_DRIVER, OTHER_NAMES),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
     peers=(
         Trait(
             "gpu_driver",
@@ -112,7 +112,7 @@ CHECK = Check(
         ),
         Trait(
             "rail_names",
-            Words("rails", "轨道"),
+            Words("rails", "轨"),
             OTHER_NAMES,
             kin="gpu",
             owners=("physical.rdma-device-count",),

@@ -35,7 +35,7 @@ OTHER_FABRIC = Cause(
     meaning=Words(
         "Another manager than that of the peers serves this rail, or it is in other partitions: "
         "it may not reach them.",
-        "该轨道由不同的子网管理器纳管，或所属分区不同：可能无法与同组主机通信。",
+        "该轨由不同的子网管理器纳管，或所属分区不同：可能无法与同组主机通信。",
     ),
     remedies=(
         Remedy(
@@ -58,7 +58,7 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
     if port.sm_lid is None or port.pkeys is None:
         return undecidable(f"sysfs does not tell manager and partitions of {rail.label}")
     return to_compare(
-        {"sm_lid": port.sm_lid, "pkeys": [f"0x{key:04x}" for key in sorted(port.pkeys)]}
+        {"sm_lid": port.sm_lid, "pkeys": [f"0x{key:04x}" for key in sorted(port.pkeys) if key]}
     )
 
 

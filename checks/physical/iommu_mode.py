@@ -30,7 +30,7 @@ from commcheck.check import (
 from commcheck.formats.iommu import SYSFS_IOMMU, Iommu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ TRANSLATING: Final = frozenset({"DMA", "DMA-FQ"})
 
 def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
     """Only the rails and the accelerators count."""
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return not_applicable("a guest has its host's IOMMU: ask the host's owner")
     names = "" if isinstance(seen.gpus, Unread) else " ".join(gpu.name for gpu in seen.gpus.gpus)
     if re.search(r"\bG[BH]\d{3}\b", names):
@@ -99,5 +99,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(TRANSLATES,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

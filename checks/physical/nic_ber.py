@@ -153,6 +153,7 @@ CHECK = Check(
     id="physical.nic-ber",
     title=Words("Bit error rates are low", "误码率处于低位"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     limits=Limits,
     judge=judge,

@@ -57,7 +57,7 @@ DRIFT = Cause(
     title=Words("NIC set unlike its peers", "网卡设置与同组不一致"),
     meaning=Words(
         "Most peers have another value on this rail: mended by hand, replaced, or forgotten.",
-        "多数同组主机在该轨道上为另一取值：手工改动、更换或遗漏。",
+        "多数同组主机在该轨上为另一取值：手工改动、更换或遗漏。",
     ),
     remedies=(ASK,),
 )
@@ -138,7 +138,9 @@ def _gid_index(table: GidTable, rail: Rail) -> int | None:
     mine = (
         gid.index
         for gid in table.gids
-        if gid.roce_version == 2 and gid.ipv4 is not None and rail.netdev in (None, gid.netdev)
+        if gid.roce_version == 2
+        and gid.ipv4 is not None
+        and (rail.bond or rail.netdev) in (None, gid.netdev)
     )
     return next(mine, None)
 
@@ -147,6 +149,7 @@ CHECK = Check(
     id="physical.nic-consistency",
     title=Words("NIC set as its peers", "网卡设置同组一致"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     judge=judge,
     needs=("physical.nic-link-up",),

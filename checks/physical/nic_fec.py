@@ -113,6 +113,7 @@ CHECK = Check(
     id="physical.nic-fec",
     title=Words("Forward error correction works", "前向纠错正常工作"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     limits=Limits,
     judge=judge,

@@ -127,6 +127,7 @@ CHECK = Check(
     id="physical.nic-link-flaps",
     title=Words("NIC link stays up", "网卡链路稳定"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     limits=Limits,
     judge=judge,

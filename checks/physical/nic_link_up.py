@@ -166,6 +166,7 @@ CHECK = Check(
     id="physical.nic-link-up",
     title=Words("NIC link is up", "网卡链路正常"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     judge=judge,
     needs=("physical.rdma-device-count",),

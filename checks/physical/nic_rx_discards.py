@@ -92,6 +92,7 @@ CHECK = Check(
     id="physical.nic-rx-discards",
     title=Words("NIC drops no received packets", "网卡未丢弃接收报文"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     limits=Limits,

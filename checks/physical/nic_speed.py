@@ -10,7 +10,8 @@ link, which comes back only if the other end offers that speed.
 On the switch: breakout (``2x200G`` on one side only is common), speed and autonegotiation of the
 port, FEC; lanes that one end has lost show as half or a quarter of the speed.
 Healthy though odd: a 400G card on a 200G switch: declare the fabric's rate. Undeclared that is
-undecided, never a fail. virtio says ``Unknown!``; a bond shows the sum of its members.
+undecided, never a fail. virtio says ``Unknown!``. Of a bond each port is asked: what is declared
+is the rate of one, and where it would only fit their sum that is undecided.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ SET_SPEED = Remedy(
     ),
     precondition=Words(
         "Host drained, one rail at a time, the far end set first, never the NIC that carries SSH.",
-        "主机已排空，逐条轨道操作，先设置对端，绝不动承载 SSH 的网卡。",
+        "主机已排空，逐轨操作，先设置对端，绝不动承载 SSH 的网卡。",
     ),
 )
 CABLE = Remedy(
@@ -116,6 +117,12 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
         return passed(says, measured=measured)
     offered = best_gbits is None or best_gbits >= declared
     best = "" if best_gbits is None or offered else f" and offers {best_gbits:g} at most"
+    if rail.bond is not None and not offered:
+        return undecidable(
+            f"{says}{best}, want {declared}: {want.line_rate_gbits.origin}; it is one port of "
+            f"{rail.bond}",
+            turn_on=f"{DECLARE} of one port, not of the bond",
+        )
     return failed(
         TOO_SLOW if offered else NOT_OFFERED,
         f"{says}{best}, want {declared}: {want.line_rate_gbits.origin}",
@@ -145,6 +152,7 @@ CHECK = Check(
     id="physical.nic-speed",
     title=Words("NIC port runs at line rate", "网卡端口达到线速"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

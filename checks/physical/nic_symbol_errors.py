@@ -85,6 +85,7 @@ CHECK = Check(
     id="physical.nic-symbol-errors",
     title=Words("No damaged packets on the NIC port", "网卡端口无损坏报文"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     limits=Limits,
     judge=judge,

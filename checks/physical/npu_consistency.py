@@ -5,7 +5,8 @@ on, and not before), and a ring with one slower model goes at its pace.
 Reads: ``npu-smi info``, and the files of the installers in /usr/local/Ascend. One verdict for the
 host; hosts are compared.
 By hand: ``npu-smi info``: the release in its head, the column Name;
-``cat /usr/local/Ascend/ascend-toolkit/latest/*/ascend_toolkit_install.info``.
+``cat /usr/local/Ascend/{cann,ascend-toolkit/latest}/*/ascend_toolkit_install.info`` (the first
+since CANN 8.5).
 Mend: bring driver and firmware of the odd hosts to the release of the fleet.
 Healthy though odd: groups of different models are declared apart with ``commcheck_peers``. Where
 jobs bring CANN in their images, the host's own means nothing, and need not be there.

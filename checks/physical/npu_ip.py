@@ -120,7 +120,7 @@ def _now(addresses: Addresses) -> Iterator[Verdict]:
 
 
 def _kept(addresses: Addresses, conf: HccnConf, machine: Machine) -> Iterator[Verdict]:
-    if conf is None and machine.virtual == "container":
+    if conf is None and machine.in_container:
         yield undecidable(
             "/etc/hccn.conf is not seen from this container", turn_on="mount it, or ask the host"
         )

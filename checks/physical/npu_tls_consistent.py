@@ -3,7 +3,8 @@
 Why: An NPU with TLS and one without cannot connect: HCCL ends with EI0016 (EI0014 in CANN 8.5), and
 with drivers before 25.2 with a plain timeout that says nothing of TLS.
 Reads: ``hccn_tool -i N -tls -g``. One verdict for the host; hosts are compared.
-By hand: ``hccn_tool -i N -tls -g | grep switch`` (root). The words in brackets are a legend.
+By hand: ``hccn_tool -i N -tls -g | grep switch`` (root). The words in brackets are a legend;
+"No certificate found" means off.
 Mend: set the odd ones as the fleet and the site's policy are: ``-tls -s enable V``.
 Healthy though odd: off everywhere is as consistent as on; which it is, the site decides. Declare it
 with ``commcheck_npu_tls``.

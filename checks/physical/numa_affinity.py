@@ -19,7 +19,7 @@ from commcheck.check import Check, Nothing, not_applicable, passed, reads, undec
 from commcheck.formats.numa_nodes import NUMA_NODES, numbers
 from commcheck.formats.nvidia_affinity import NVIDIA_AFFINITY, UNTOLD, GpuPlace
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
     """A node for each GPU; one that lists them all says nothing."""
     if len(seen.nodes) < 2:
         return not_applicable("one NUMA node: no GPU has a far side")
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return not_applicable("a guest has the NUMA nodes that its host gives it")
     if any(place.numa is None for place in seen.places):
         return undecidable(
@@ -90,5 +90,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(NOT_TOLD,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

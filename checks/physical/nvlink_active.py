@@ -11,8 +11,9 @@ it and reset the GPUs only with no job on the host. The same link again: the ven
 Healthy though odd: PCIe cards have no NVLink and are not judged; bridged ones (H100 NVL) have some.
 How many there should be is known by name: 12 (A100), 18 (H100, H200, H20, B200, GB200), 8 (A800,
 H800). Others are compared with their neighbours in the host, or declare ``commcheck_nvlink_links``
-(0: none at all). In MIG mode NVLink is off. A stopped fabric manager is healthy where it runs in a
-driver container, on NVLink switch trays or in the hypervisor.
+(0: none at all). In MIG mode NVLink is off, and so it is for a guest with one GPU of a board. A
+stopped fabric manager is healthy where it runs in a driver container, on NVLink switch trays or in
+the hypervisor.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from commcheck.check import (
     undecidable,
 )
 from commcheck.expect import NVLINK_LINKS
-from commcheck.formats.nvidia_nvlink import NVIDIA_NVLINK, NvlinkGpu
+from commcheck.formats.nvidia_nvlink import BRIDGED, NVIDIA_NVLINK, NvlinkGpu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass, regex
-from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,6 @@ MODELS: Final = (
     Model(regex(r"\bH(?:100|200|20)\b"), 18, 25),
     Model(regex(r"\bG?B200\b"), 18, 50),
 )
-BRIDGED: Final = regex(r"PCIe|NVL\b", re.IGNORECASE)
-"""Cards that have NVLink only by a bridge: how many depends on the bridges."""
-
 LOOK = Remedy(
     command="systemctl status nvidia-fabricmanager",
     effect=Words(
@@ -139,13 +137,15 @@ SLOW = Cause(
 )
 
 
-def judge(seen: Seen, _machine: Machine, want: Want, _limits: Nothing) -> Verdict:
+def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict:
     """Links counted first, then their speed."""
     gpus, declared = seen.gpus, want.links.value
     if seen.listed.has_mig:
         return not_applicable("MIG mode: NVLink is off")
     if declared == 0:
         return not_applicable(f"no NVLink is wanted: {want.links.origin}")
+    if machine.in_vm and len(gpus) == 1 and not gpus[0].active and not declared:
+        return not_applicable("one GPU in a guest: its host keeps the NVLinks off")
     wanted = {gpu.index: declared or _links_of(gpu, gpus) for gpu in gpus}
     if not any(wanted.values()) and not any(gpu.links_gbytes or gpu.all_inactive for gpu in gpus):
         names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
@@ -174,6 +174,7 @@ def judge(seen: Seen, _machine: Machine, want: Want, _limits: Nothing) -> Verdic
 
 
 def _model(gpu: NvlinkGpu) -> Model | None:
+    # By bridge, how many depends on the bridges.
     if BRIDGED.search(gpu.name):
         return None
     return next((model for model in MODELS if model.name.search(gpu.name)), None)
@@ -211,5 +212,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver",),
     causes=(LOST, NONE, SLOW),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -7,8 +7,8 @@ By hand: ``nvidia-smi topo -m``: NV18 (H100, H200, B200), NV12 (A100), NV8 (A800
 GPUs.
 Mend: fabric manager first, then a reset of the GPUs, both with no job on the host; the same pair
 again: GPU or NVSwitch, the vendor.
-Healthy though odd: PCIe cards have no NVLink, and bridged ones (H100 NVL) only within a pair. V100
-and P100 boards are wired as a cube. GPUs in MIG mode have none.
+Healthy though odd: PCIe cards have no NVLink, and bridged ones (A30, A100 PCIe, H100 NVL) only
+within a pair. V100 and P100 boards are wired as a cube. GPUs in MIG mode have none.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections import Counter
 from typing import Final
 
 from commcheck.check import Check, Nothing, failed, not_applicable, passed, reads
+from commcheck.formats.nvidia_nvlink import BRIDGED
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_topo import NVIDIA_TOPO, NvidiaTopo
 from commcheck.lazy import dataclass, regex
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class Seen:
     listed: GpuList = reads(NVIDIA_SMI_LIST)
 
 
-UNEVEN_BY_DESIGN: Final = regex(r"PCIe|NVL\b|[VP]100\b|\b(?:RTX|A10|A40|L4|L40S?|T4)\b")
-"""Cards with bridges, or boards on which not every GPU is next to every other."""
+CUBE: Final = regex(r"[VP]100\b")
+"""Boards on which not every GPU is next to every other: V100 and P100."""
 
 LOOK = Remedy(
     command="nvidia-smi nvlink -s",
@@ -72,7 +73,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
     names = " ".join(gpu.name for gpu in seen.listed.gpus)
     if seen.listed.has_mig:
         return not_applicable("MIG mode: NVLink is off")
-    if UNEVEN_BY_DESIGN.search(names):
+    if BRIDGED.search(names) or CUBE.search(names):
         return not_applicable("these cards are not all joined to each other by design")
     gpus = seen.topo.gpus
     order = {gpu: at for at, gpu in enumerate(gpus)}
@@ -103,5 +104,5 @@ CHECK = Check(
     judge=judge,
     needs=("physical.gpu-driver", "physical.nvlink-active"),
     causes=(PAIR_LOST,),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -8,7 +8,9 @@ By hand: ``ethtool -m DEV | grep -iE 'power|temperature|state|alarm'``.
 Mend: clean both ends of the fibre, look at the bend, then replace fibre and module one at a time.
 Heat: look at the cage's airflow and blanking panels. A module in ModuleFault has to be replaced.
 On the switch: transmit power of the same lane at the other end tells fibre from module.
-Healthy though odd: copper (DAC) has no power readings and is not judged. ``ethtool`` 6.1 shows the
+Healthy though odd: ``ethtool`` prints eight lanes of every OSFP and QSFP-DD module and four of
+every QSFP28; a module with fewer shows the rest with its lasers off and without light, and they are
+not judged. Copper (DAC) has no power readings and is not judged. ``ethtool`` 6.1 shows the
 flags of a CMIS lane one lane too late, so the power counts and a flag alone is a warning.
 """
 
@@ -114,10 +116,12 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, limits: Limits) -> Verdict:
     named = f"{rail.label} ({rail.netdev})"
     if module is None:
         return not_applicable(f"{named} has no module that answers")
+    floor = limits.rx_low_dbm if module.rx_low_alarm_dbm is None else module.rx_low_alarm_dbm
+    light = _lanes_in_use(module, floor)
     measured: dict[str, object] = {
         "part_number": module.part_number,
         "temperature_c": module.temperature_c,
-        "rx_dbm": [None if math.isinf(dbm) else dbm for _, dbm in module.rx_dbm],
+        "rx_dbm": [None if math.isinf(dbm) else dbm for dbm in light.values()],
     }
     state = f"{named} has {module.part_number or module.identifier}"
     places = {"netdev": str(rail.netdev)}
@@ -127,14 +131,15 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, limits: Limits) -> Verdict:
         return failed(FAULT, reason, measured=measured)
     if hot := _too_hot(module):
         return failed(HOT, f"{state}, {hot}", measured=measured)
-    if dark := _dark_lanes(module, limits):
+    if dark := _dark_lanes(module, light, floor, limits):
         return failed(DARK, f"{state}, {dark}", measured=measured, **places)
     raised = sorted({flag for flag, _ in module.flags if flag.endswith("alarm")})
     if raised:
         return warned(FLAGGED, f"{state}, which flags {raised[0]}", measured=measured, **places)
-    if not module.rx_dbm:
+    if not light:
         return not_applicable(f"{state}, which has no power readings: copper")
-    return passed(f"{state}, {_coldest(module)} dBm on its darkest lane", measured=measured)
+    darkest = f"{min(light.values()):g} dBm on its darkest lane of {len(light)}"
+    return passed(f"{state}, {darkest}", measured=measured)
 
 
 def _too_hot(module: EthtoolModule) -> str:
@@ -148,13 +153,33 @@ def _too_hot(module: EthtoolModule) -> str:
     return ""
 
 
-def _dark_lanes(module: EthtoolModule, limits: Limits) -> str:
-    floor = limits.rx_low_dbm if module.rx_low_alarm_dbm is None else module.rx_low_alarm_dbm
-    dark = [(lane, dbm) for lane, dbm in module.rx_dbm if dbm < floor]
+def _lanes_in_use(module: EthtoolModule, floor: float) -> dict[int, float]:
+    """Received power by lane, without a half whose lasers are off and that sees no light.
+
+    ethtool prints eight lanes for each CMIS module (``CMIS_CHANNELS_PER_BANK`` of its cmis.c) and
+    four for each QSFP28: a DR4 fills half of them, a DR1 one. A lane that died is no whole half,
+    and the link, which is up here, would be down without light on each lane that it uses.
+    """
+    sends = {lane for lane, ma in module.bias_ma if ma > 0}
+    sends.update(lane for lane, dbm in module.tx_dbm if dbm >= floor)
+    lanes = list(module.rx_dbm)
+    while len(lanes) > 1 and len(lanes) % 2 == 0:
+        halves = lanes[: len(lanes) // 2], lanes[len(lanes) // 2 :]
+        used = [half for half in halves if any(n in sends or dbm >= floor for n, dbm in half)]
+        if len(used) != 1:
+            break
+        (lanes,) = used
+    return dict(lanes)
+
+
+def _dark_lanes(
+    module: EthtoolModule, light: dict[int, float], floor: float, limits: Limits
+) -> str:
+    dark = [(lane, dbm) for lane, dbm in light.items() if dbm < floor]
     if dark:
         return f"{_lanes(dark)}, want at least {floor:g} dBm"
-    most = max((dbm for _, dbm in module.rx_dbm), default=0.0)
-    weak = [(lane, dbm) for lane, dbm in module.rx_dbm if dbm < most - limits.lane_spread_db]
+    most = max(light.values(), default=0.0)
+    weak = [(lane, dbm) for lane, dbm in light.items() if dbm < most - limits.lane_spread_db]
     if weak and any("rx power low" in flag for flag, _ in module.flags):
         return f"{_lanes(weak)}, want within {limits.lane_spread_db:g} dB of the best lane"
     return ""
@@ -166,14 +191,11 @@ def _lanes(lanes: list[tuple[int, float]]) -> str:
     return ", ".join(f"lane {lane} at {dbm:g} dBm" for lane, dbm in lanes)
 
 
-def _coldest(module: EthtoolModule) -> str:
-    return f"{min(dbm for _, dbm in module.rx_dbm):g}"
-
-
 CHECK = Check(
     id="physical.optics-power",
     title=Words("Optics are ready and see light", "光模块就绪且光功率正常"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     limits=Limits,
     judge=judge,

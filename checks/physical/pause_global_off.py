@@ -114,6 +114,7 @@ CHECK = Check(
     id="physical.pause-global-off",
     title=Words("Global pause fits the fabric", "全局 pause 与网络一致"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

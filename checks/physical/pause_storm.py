@@ -186,6 +186,7 @@ CHECK = Check(
     id="physical.pause-storm",
     title=Words("No pause storm, little paused time", "无暂停风暴，暂停时间少"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     limits=Limits,

@@ -33,7 +33,7 @@ from commcheck.check import (
 from commcheck.formats.kernel_modules import KERNEL_MODULES
 from commcheck.formats.lspci import LSPCI_BRIDGES, PciDevice
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ GUESTS: Final = frozenset({"vfio_pci", "vfio_pci_core"})
 
 def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Verdict:
     """Only the bridges above a rail or a GPU count."""
-    if machine.virtual == "vm":
+    if machine.in_vm:
         return not_applicable("a guest does not see the real bridges: ask the host's owner")
     if not isinstance(seen.modules, Unread) and seen.modules & GUESTS:
         return not_applicable(
@@ -141,5 +141,5 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     causes=(REDIRECTS, AT_ROOT),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

@@ -101,6 +101,7 @@ CHECK = Check(
     id="physical.pcie-mrrs",
     title=Words("PCIe read requests are large", "PCIe 读请求足够大"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     limits=Limits,
     judge=judge,

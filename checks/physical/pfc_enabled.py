@@ -16,7 +16,8 @@ PFC watchdog. PFC on the NIC alone is no cure: its pause frames are ignored, or 
 that nobody protects. ``lldptool -tni DEV`` shows what the neighbour says.
 Healthy though odd: fabrics that are lossy by design, or use global pause. Declare
 ``commcheck_flow_control: none`` or ``global``. PFC on other priorities as well does not fail here.
-A virtual function and a bond cannot tell. On BlueField in DPU mode the Arm side owns the setting.
+A virtual function cannot tell; of a bond each port is asked. On BlueField in DPU mode the Arm side
+owns the setting.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ class Want:
 FLAP = Words(
     "Takes the mlx5 port down and up: every job on that rail sees a link flap. Gone at reboot or "
     "driver restart unless made persistent.",
-    "mlx5 端口会先断后通：该轨道上的作业都会看到链路抖动。未做持久化则重启或重载驱动后失效。",
+    "mlx5 端口会先断后通：该轨上的作业都会看到链路抖动。未做持久化则重启或重载驱动后失效。",
 )
 DRAINED = Words(
     "Host drained, one rail at a time, never the NIC that carries SSH; the switch port and the "
     "whole path have the same priority lossless. All eight flags are written: keep those that are "
     "lossless on purpose (storage), drop those that are not.",
-    "主机已排空，逐条轨道操作，绝不动承载 SSH 的网卡；交换机端口与整条路径的同一优先级已配置无损。"
+    "主机已排空，逐轨操作，绝不动承载 SSH 的网卡；交换机端口与整条路径的同一优先级已配置无损。"
     "八个标志会全部写入：保留有意无损的优先级（如存储），去掉无用的。",
 )
 SWITCH_FIRST = Remedy(
@@ -166,6 +167,7 @@ CHECK = Check(
     id="physical.pfc-enabled",
     title=Words("PFC on the RoCE priority", "RoCE 优先级已启用 PFC"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

@@ -52,12 +52,12 @@ class Want:
 FLAP = Words(
     "Takes the mlx5 port down and up: every job on that rail sees a link flap. Gone at reboot or "
     "driver restart unless made persistent.",
-    "mlx5 端口会先断后通：该轨道上的作业都会看到链路抖动。未做持久化则重启或重载驱动后失效。",
+    "mlx5 端口会先断后通：该轨上的作业都会看到链路抖动。未做持久化则重启或重载驱动后失效。",
 )
 DRAINED = Words(
     "Host drained, one rail at a time, never the NIC that carries SSH; nobody uses the other "
     "priorities as lossless (storage), else declare them in commcheck_lossless_priorities.",
-    "主机已排空，逐条轨道操作，绝不动承载 SSH 的网卡；确认其他优先级没有无损用途（如存储），"
+    "主机已排空，逐轨操作，绝不动承载 SSH 的网卡；确认其他优先级没有无损用途（如存储），"
     "否则写入 commcheck_lossless_priorities。",
 )
 SET_MLNX = Remedy(
@@ -116,6 +116,7 @@ CHECK = Check(
     id="physical.pfc-only-expected",
     title=Words("PFC on no other priority", "没有多余的 PFC 优先级"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

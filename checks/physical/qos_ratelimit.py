@@ -164,6 +164,7 @@ CHECK = Check(
     id="physical.qos-ratelimit",
     title=Words("RoCE class is not held back", "RoCE 流量类未被限制"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     limits=Limits,

@@ -37,11 +37,11 @@ PLAN = Remedy(
     effect=Words(
         "Shows the addresses. Give each rail a subnet of its own, or a routing table for its "
         "source address.",
-        "显示地址。为每条轨道规划独立子网，或按源地址配置独立路由表。",
+        "显示地址。为每条轨规划独立子网，或按源地址配置独立路由表。",
     ),
     precondition=Words(
         "The address plan of the fleet; changing addresses cuts the rail: no job on the host.",
-        "依据集群地址规划；修改地址会中断轨道：主机上不得有作业。",
+        "依据集群地址规划；修改地址会中断该轨：主机上不得有作业。",
     ),
     who="network team",
 )
@@ -50,7 +50,7 @@ SYSCTL = Remedy(
     effect=Words(
         "The rail answers for its own address only, at once; the same on every rail. Gone at "
         "reboot unless it is in sysctl.d.",
-        "该轨道只应答自己的地址，立即生效；每条轨道都需设置。未写入 sysctl.d 则重启后失效。",
+        "该轨只应答自己的地址，立即生效；每条轨都需设置。未写入 sysctl.d 则重启后失效。",
     ),
     precondition=Words("No job on the host.", "主机上没有作业。"),
 )
@@ -59,7 +59,7 @@ LOOSE = Remedy(
     effect=Words(
         "The filter no longer drops what comes in by another rail, at once. Gone at reboot unless "
         "it is in sysctl.d.",
-        "反向路径过滤不再丢弃从其他轨道进入的报文，立即生效。未写入 sysctl.d 则重启后失效。",
+        "反向路径过滤不再丢弃从其他轨进入的报文，立即生效。未写入 sysctl.d 则重启后失效。",
     ),
     precondition=Words(
         "The security owner agrees: it is a guard against forged addresses.",
@@ -70,10 +70,10 @@ LOOSE = Remedy(
 
 SHARED = Cause(
     slug="rails-share-subnet",
-    title=Words("Rails in one subnet without rules", "轨道共用子网且无策略路由"),
+    title=Words("Rails in one subnet without rules", "多条轨共用子网且无策略路由"),
     meaning=Words(
         "Several rails in one subnet answer for each other, and all traffic may leave by one.",
-        "多条轨道同处一个子网会互相代答，流量可能全部从一条轨道发出。",
+        "多条轨同处一个子网会互相代答，流量可能全部从一条轨发出。",
     ),
     remedies=(PLAN, SYSCTL),
 )
@@ -82,16 +82,16 @@ STRICT = Cause(
     title=Words("Strict filter on shared subnets", "共用子网时启用严格反向过滤"),
     meaning=Words(
         "Strict reverse-path filtering drops packets that come in by another rail of the subnet.",
-        "严格反向路径过滤会丢弃从同子网其他轨道进入的报文。",
+        "严格反向路径过滤会丢弃从同子网其他轨进入的报文。",
     ),
     remedies=(LOOSE, PLAN),
 )
 TWICE = Cause(
     slug="rail-address-twice",
-    title=Words("Two rails have one address", "两条轨道使用同一地址"),
+    title=Words("Two rails have one address", "两条轨使用同一地址"),
     meaning=Words(
         "The same address is on two rails of the host.",
-        "同一地址同时配置在主机的两条轨道上。",
+        "同一地址同时配置在主机的两条轨上。",
     ),
     remedies=(PLAN,),
 )
@@ -150,7 +150,7 @@ def _unruled(shared: list[tuple[str, IPv4Interface]], seen: Seen) -> Iterable[tu
 
 CHECK = Check(
     id="physical.rail-arp",
-    title=Words("Rails answer for themselves", "各轨道只应答自身地址"),
+    title=Words("Rails answer for themselves", "各轨只应答自身地址"),
     subject=Machine,
     seen=Seen,
     judge=judge,

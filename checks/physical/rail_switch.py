@@ -91,11 +91,11 @@ TURN_ON = "run lldpd on the host, and LLDP on the switch port"
 
 OTHER_SWITCH = Cause(
     slug="rail-other-switch",
-    title=Words("Rail is on another switch", "轨道接入了其他交换机"),
+    title=Words("Rail is on another switch", "网卡（rail）接入了其他交换机"),
     meaning=Words(
         "The rail's cable ends in a switch that is not the declared one: it is cabled wrongly, or "
         "the plan is out of date.",
-        "该轨道线缆接入的交换机与声明不符：接线错误，或规划已过期。",
+        "该轨线缆接入的交换机与声明不符：接线错误，或规划已过期。",
     ),
     remedies=(LOOK,),
 )
@@ -191,8 +191,9 @@ def _form(name: str) -> str:
 
 CHECK = Check(
     id="physical.rail-switch",
-    title=Words("Rail is on its switch", "轨道接入预期交换机"),
+    title=Words("Rail is on its switch", "网卡（rail）接入预期交换机"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

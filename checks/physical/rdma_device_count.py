@@ -8,7 +8,8 @@ By hand: ``rdma link``, ``lspci -d 15b3:`` and ``lspci -d 14e4:``, ``dmesg | gre
 Mend: load the modules first, it costs nothing. A card that ``lspci`` does not show either has
 fallen off the bus: only a power cycle or a technician brings it back.
 Healthy though odd: names differ between distributions (``mlx5_0``, ``rocep129s0``, ``bnxt_re0``). A
-declared name that the host lacks while it shows another is a matter for the inventory.
+declared name that the host lacks while it shows another is a matter for the inventory. GPU hosts
+whose network is TCP by design (Google's a3) have none: declare ``commcheck_platform: gpu-tcp``.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ HCA_MISSING = Cause(
     title=Words("A declared HCA is missing", "声明的 HCA 不存在"),
     meaning=Words(
         "The inventory names an HCA that the host does not have: that rail is lost.",
-        "清单中声明的 HCA 在主机上不存在：该轨道（rail）已丢失。",
+        "清单中声明的 HCA 在主机上不存在：该轨（rail）已丢失。",
     ),
     remedies=(DECLARE, LOAD, POWER_CYCLE),
 )

@@ -16,7 +16,7 @@ Healthy though odd: 98 % of the line is all that RoCE's headers leave at an MTU 
 from __future__ import annotations
 
 from commcheck.check import Check, launches
-from commcheck.jobs.causes import LATENCY, RDMA_PCIE, RDMA_SLOW
+from commcheck.jobs.causes import LATENCY, RDMA_FALLS, RDMA_PCIE, RDMA_SLOW
 from commcheck.jobs.causes_places import PLACES
 from commcheck.jobs.explained import WIRE
 from commcheck.jobs.job import Search
@@ -49,7 +49,7 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     needs=("physical.rdma-port-active",),
-    causes=(RDMA_SLOW, RDMA_PCIE, LATENCY, *PLACES),
+    causes=(RDMA_SLOW, RDMA_FALLS, RDMA_PCIE, LATENCY, *PLACES),
     platforms=frozenset({"gpu-roce", "gpu-ib"}),
     effects=frozenset({"load"}),
     explained_by=WIRE,

@@ -12,7 +12,8 @@ and up with ``mlxlink`` trains it anew and drops the link: drain the host first.
 On the switch: speed and split of the port; the same port with another cable; symbol errors of it.
 Healthy though odd: 2X NDR is a port of 200 Gb/s, split on purpose; a ConnectX-7 on an HDR switch
 runs at 200: declare ``commcheck_line_rate_gbits``. Undeclared, a rate below the card's best is
-undecided, never a fail. The rate of a port that is down means nothing.
+undecided, never a fail. The rate of a port that is down means nothing. A bond tells that of one
+port, and so is what is declared.
 """
 
 from __future__ import annotations
@@ -79,14 +80,14 @@ RETRAIN = Remedy(
     ),
     precondition=Words(
         "Host drained, one rail at a time, never the port that carries SSH.",
-        "主机已排空，逐条轨道操作，绝不动承载 SSH 的端口。",
+        "主机已排空，逐轨操作，绝不动承载 SSH 的端口。",
     ),
 )
 SWITCH = Remedy(
     command="",
     effect=Words(
         "Compare speed and split of the switch port with those of a healthy rail.",
-        "将交换机端口的速率与拆分配置同健康轨道的端口比对。",
+        "将交换机端口的速率与拆分配置同健康轨的端口比对。",
     ),
     precondition=Words("None, it only reads.", "无，只读。"),
     who="network team",

@@ -66,8 +66,9 @@ def judge(_seen: Nothing, machine: Machine, _want: Nothing, _limits: Nothing) ->
     kernel = f"kernel {machine.kernel}" if machine.kernel else "kernel not told"
     rights = {"self": "as root", "sudo": "with sudo"}.get(machine.root, "without root rights")
     words = [f"{named} answers, {kernel}, {rights}"]
-    if machine.virtual != "none":
-        words.append(f"a {machine.virtual}")
+    around = [("a container", machine.in_container), ("a vm", machine.in_vm)]
+    if inside := " in ".join(word for word, is_so in around if is_so):
+        words.append(inside)
     if machine.platform == "unknown":
         words.append("platform unknown: declare commcheck_platform")
     return passed(", ".join(words))

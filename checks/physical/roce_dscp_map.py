@@ -124,6 +124,7 @@ CHECK = Check(
     id="physical.roce-dscp-map",
     title=Words("RoCE DSCP maps to its priority", "RoCE DSCP 映射到正确优先级"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

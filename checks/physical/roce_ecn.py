@@ -107,6 +107,7 @@ CHECK = Check(
     id="physical.roce-ecn",
     title=Words("ECN is on for RoCE", "RoCE 优先级已启用 ECN"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

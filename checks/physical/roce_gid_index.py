@@ -68,12 +68,12 @@ ALIGN = Remedy(
     effect=Words(
         "Shows the port's indices. Make its addresses like those of the other rails (IPv6 off, "
         "VLANs alike), or use the index that is right on all.",
-        "显示端口索引。使其地址与其他轨道一致（关闭 IPv6、VLAN 相同），"
+        "显示端口索引。使其地址与其他轨一致（关闭 IPv6、VLAN 相同），"
         "或改用在所有端口都正确的索引。",
     ),
     precondition=Words(
         "Reading is free; changing addresses cuts the rail: no job on the host.",
-        "读取无影响；修改地址会中断该轨道：主机上不得有作业。",
+        "读取无影响；修改地址会中断该轨：主机上不得有作业。",
     ),
 )
 

@@ -197,6 +197,7 @@ CHECK = Check(
     id="physical.roce-tclass",
     title=Words("RoCE mark leads to the lossless class", "RoCE 标记最终进入无损队列"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

@@ -162,6 +162,7 @@ CHECK = Check(
     id="physical.roce-traffic-on-pfc-prio",
     title=Words("RDMA rides on the lossless priority", "RDMA 流量走无损优先级"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     limits=Limits,

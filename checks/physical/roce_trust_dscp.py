@@ -121,6 +121,7 @@ CHECK = Check(
     id="physical.roce-trust-dscp",
     title=Words("Port trusts the fabric's mark", "端口信任网络所用标记"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

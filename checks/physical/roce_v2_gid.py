@@ -43,11 +43,11 @@ ASSIGN = Remedy(
     effect=Words(
         "Shows the addresses. Assign the one the address plan gives this rail (ip addr add "
         "ADDRESS/PREFIX dev {netdev}) and keep it in the network configuration.",
-        "显示现有地址。按地址规划为该轨道配置地址，并写入网络配置以便持久化。",
+        "显示现有地址。按地址规划为该轨配置地址，并写入网络配置以便持久化。",
     ),
     precondition=Words(
         "The address is this rail's own in the plan: one used twice breaks another host too.",
-        "确认该地址在规划中属于此轨道：地址冲突会影响另一台主机。",
+        "确认该地址在规划中属于此轨：地址冲突会影响另一台主机。",
     ),
 )
 VERSION_TWO = Remedy(
@@ -67,7 +67,7 @@ DECLARE = Remedy(
     effect=Words(
         "If the fabric is meant to be IPv6, declare commcheck_gid_family: ipv6; else assign the "
         "rail its IPv4 address.",
-        "若网络本就使用 IPv6，请声明 commcheck_gid_family: ipv6；否则为该轨道配置 IPv4 地址。",
+        "若网络本就使用 IPv6，请声明 commcheck_gid_family: ipv6；否则为该轨配置 IPv4 地址。",
     ),
     precondition=Words("None, it only reads.", "无，只读。"),
 )

@@ -19,7 +19,7 @@ from typing import Final
 from commcheck.check import Check, Nothing, failed, limit, passed, reads, warned
 from commcheck.formats.shm import DF_SHM, Shm
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +108,5 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     causes=(FULL, SMALL),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "ascend"}),
+    platforms=GPUS | {"ascend"},
 )

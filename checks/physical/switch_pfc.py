@@ -58,7 +58,7 @@ ON_SWITCH = Remedy(
     ),
     precondition=Words(
         "Changing PFC on a switch port may flap its link: host drained, one rail at a time.",
-        "修改交换机端口 PFC 可能引起链路抖动：主机已排空，逐条轨道操作。",
+        "修改交换机端口 PFC 可能引起链路抖动：主机已排空，逐轨操作。",
     ),
     who="network team",
 )
@@ -113,6 +113,7 @@ CHECK = Check(
     id="physical.switch-pfc",
     title=Words("Switch protects RoCE too", "交换机同样保护 RoCE"),
     subject=Rail,
+    each_port=True,
     seen=Seen,
     want=Want,
     judge=judge,

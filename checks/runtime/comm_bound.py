@@ -13,6 +13,7 @@ node_infiniband_rate_bytes_per_second > 0.8``.
 Mend: climb down first; a slow rail or lost packets make the same picture. Then profile a few steps.
 Communication bound: more overlap, larger micro batches, less on the wire. Waiting: find the late
 rank, look at input and launches. TCP instead of RDMA: the log of NCCL says why.
+Between 20 and 50 % of SM activity neither can be told: profile a few steps.
 Healthy though odd: a checkpoint over a storage NIC at line rate is no bottleneck, so only training
 NICs count. GPU_UTIL is 100 % while NCCL only waits and decides nothing. Five-minute means hide
 bursts. On one host, or inside a rack of NVLink, the NIC is silent and NVLink says more. With EFA or

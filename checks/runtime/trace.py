@@ -24,8 +24,9 @@ exposed by nature, and send and receive of pipeline stages are a bubble: neither
 buckets. Ring attention sends and receives too, and NCCL runs an all-to-all as a SendRecv kernel:
 without the description of its group nobody can tell which it is. The protocol in an NCCL kernel's
 name (LL) is that of the entry point, not of the run. Of one rank alone nothing tells waiting from a
-slow wire. The profiler itself slows the host: a launch-bound share near the limit may vanish
-without it.
+slow wire, so that what it exposes is only likely its own. In a table of steps the rank that
+communicates least is the one that is waited for. The profiler itself slows the host: a launch-bound
+share near the limit may vanish without it.
 """
 
 from __future__ import annotations

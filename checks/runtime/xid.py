@@ -40,7 +40,7 @@ from commcheck.formats.kernel_xid import JOURNAL_XIDS, SYSLOG_XIDS, KernelXids, 
 from commcheck.lazy import dataclass
 from commcheck.metrics.codes import codes
 from commcheck.metrics.reading import FAULT_METRICS, Metrics
-from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 from commcheck.xids import FAULTS, Ask, Xid, is_recovered, look_up
 
 
@@ -273,5 +273,5 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     causes=(NEEDS_RESET, MEMORY_FAILED, LINK_FAILED, OFF_THE_BUS, TO_WATCH),
-    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa"}),
+    platforms=GPUS,
 )

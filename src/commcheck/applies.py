@@ -1,12 +1,11 @@
 """Why a check is none of a rail's business: the answers that several checks share.
 
 Each function returns a few words for the report, or None where the check applies. A rail that is
-absent, or whose link layer is not known, stays: saying nothing of it would hide it.
+absent, or whose link layer is not known, stays: saying nothing of it would hide it. A bond itself
+comes here only where the check is not asked of each port.
 """
 
 from __future__ import annotations
-
-import re
 
 from commcheck.model import Rail
 
@@ -24,7 +23,7 @@ def ethernet_port_owner(rail: Rail) -> str | None:
         return reason
     if rail.is_vf:
         return f"{rail.label} is a virtual function: read this on the host that owns the port"
-    if rail.netdev is not None and re.match(r"(?:bond|team)\d", rail.netdev):
+    if rail.ports:
         return f"{rail.netdev} is a bond: this belongs to its member ports"
     return None
 

@@ -129,6 +129,8 @@ def _is_trouble(finding: Finding, *, strict: bool) -> bool:
     return (
         verdict.status in (Status.FAIL, Status.ERROR)
         or verdict.kind in _UNKNOWN
+        # Of another host's fault perhaps: what it told then is no longer so when that is mended.
+        or bool(verdict.follows)
         or (strict and verdict.status is Status.WARN)
     )
 

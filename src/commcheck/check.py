@@ -82,6 +82,7 @@ __all__ = [
     "first_of",
     "job_of",
     "keys_of",
+    "known_to",
     "launches",
     "limit",
     "limits_of",
@@ -285,7 +286,8 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     ``needs``: checks of the same layer that must pass first on the same subject.
     ``peers``: for a check that compares hosts; its ``judge`` then ends in ``to_compare``.
     ``not_applicable`` says in a few words why the subject is none of its business, or None.
-    ``platforms``: where it is asked at all.
+    ``platforms``: where it is asked at all. ``each_port``: of a rail that is a bond, each of its
+    ports is asked, for what belongs to a port and not to the rail.
     """
 
     id: str
@@ -306,6 +308,7 @@ class Check(Generic[SeenT, SubjectT, WantT, LimitsT]):
     together: Together | None = None
     contradicts: tuple[str, ...] = ()  # slugs of causes that a pass here speaks against
     opt_in: Key[bool] | None = None  # asked only of hosts where the inventory says true
+    each_port: bool = False
 
     @property
     def layer(self) -> Layer:
@@ -393,6 +396,12 @@ def fitting(remedies: Iterable[Remedy], driver: object) -> tuple[Remedy, ...]:
     """Without commands for another maker's card, where others are left; None: not known whose."""
     told = tuple(remedies)
     return tuple(each for each in told if driver is None or each.driver in ("", driver)) or told
+
+
+def known_to(accelerator: str, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    """Without commands for other devices than "gpu", "npu" or "" (neither), where some are left."""
+    told = tuple(remedies)
+    return tuple(each for each in told if each.accelerator in ("", accelerator)) or told
 
 
 def remedies_for(cause: Cause, places: Mapping[str, object]) -> tuple[Remedy, ...]:

@@ -73,8 +73,8 @@ def run(ctx: click.Context, /, **options: Any) -> int:
     Pods and nodes of Kubernetes are read by kubectl exec, where the inventory says so.
 
     PLAYBOOK is a file; default: the bundled read-only climb. With --resume or --again what is not
-    given is taken from that run: inventory, playbook, limit, checks. RUN is an id, a unique
-    beginning of one, a path, last, or last-green.
+    given is taken from that run: inventory, playbook, limit, checks, and how hosts are reached. RUN
+    is an id, a unique beginning of one, a path, last, or last-green.
     """
     with put_off():
         from commcheck.commands import run as command

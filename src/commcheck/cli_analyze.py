@@ -96,6 +96,12 @@ def hang(**options: Any) -> int:
     help="NICs a host.  [default: as NCCL's lines in the file say]",
 )
 @click.option(
+    "--gpus",
+    type=click.IntRange(1),
+    metavar="N",
+    help="GPUs a host, where not all took part: they share the NICs.",
+)
+@click.option(
     "--reference",
     "reference_gbytes",
     type=_POSITIVE,

@@ -25,15 +25,19 @@ from commcheck.inventory.endpoint import endpoint
 from commcheck.lookup import readers_of
 from commcheck.model import Host
 from commcheck.prepare import Choice, Prepared, forks_of, prepare
+from commcheck.reach import settings_of, words_of
 from commcheck.report.find import NotBegun
 from commcheck.run import Climber
 from commcheck.stop import Stop
 from commcheck.workers import workers_for
 
 Note = Callable[[str], None]
-Visitors = Callable[[str, Note, Collection[str]], AbstractContextManager[Callable[[Host], Visitor]]]
-"""From the run's id, a sink for notes and what is allowed to the visitor of each host, until the
-run's end."""
+Reach = Mapping[str, Any]
+Visitors = Callable[
+    [str, Note, Collection[str], Reach], AbstractContextManager[Callable[[Host], Visitor]]
+]
+"""From the run's id, a sink for notes, what is allowed and how hosts are reached to the visitor of
+each host, until the run's end."""
 
 _CLOSE_S: Final = 5.0
 """How long jump hosts may take to hear that the run is over."""
@@ -75,7 +79,7 @@ def run(
     with executor_of("" if options["dry_run"] else executor) as at_work:
         return climb(
             inventory=inventory,
-            visitors=lambda run_id, note, allow: _visitors(run_id, note, allow, ssh),
+            visitors=_visitors,
             reach=ssh,
             host_deadline_s=host_deadline,
             executor=executor,
@@ -88,7 +92,7 @@ def climb(
     *,
     inventory: tuple[str, ...],
     visitors: Visitors,
-    reach: Mapping[str, object],
+    reach: Reach,
     host_deadline_s: float,
     playbook: Path | None,
     limit: str,
@@ -134,9 +138,11 @@ def climb(
         waivers=waivers,
         allow=frozenset(filter(None, allow.split(","))),
         shard=shard,
+        reach=words_of(reach),
     )
     if before is not None:
         choice = choice.filled(before.record.info.choice)
+        reach = {**reach, **settings_of(choice.reach)}
     prepared = prepare(choice, cwd=Path.cwd())
     stored = before.stored(prepared, choice) if before is not None else None
     for plan in prepared.climb.hosts:
@@ -186,7 +192,7 @@ def climb(
         from commcheck.collect.ssh import warm
 
         warm()
-    with spare(), visitors(attempt.info.run_id, climber.note, choice.allow) as visitor_for:
+    with spare(), visitors(attempt.info.run_id, climber.note, choice.allow, reach) as visitor_for:
         record = climber.climb(
             visitor_for,
             stop,
@@ -215,7 +221,7 @@ def _earlier(
 
 @contextmanager
 def _visitors(
-    run_id: str, note: Note, allow: Collection[str], ssh: Mapping[str, Any]
+    run_id: str, note: Note, allow: Collection[str], ssh: Reach
 ) -> Iterator[Callable[[Host], Visitor]]:
     """The visitor of a host: SSH, or kubectl or this machine where the inventory says so."""
     from commcheck.collect.kubectl import KubectlVisitor

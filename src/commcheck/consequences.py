@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from commcheck.check import AnyCheck, Explained
 from commcheck.jobs.job import Search
-from commcheck.model import Finding, Kind, Result, Status, Verdict
+from commcheck.model import Finding, Kind, Result, Status, Verdict, on_one_rail
 
 _WRONG = (Status.FAIL, Status.WARN)
 
@@ -22,26 +22,33 @@ def folded(
 ) -> dict[str, list[Finding]]:
     """By check id, the findings of one host of which some follow from a cause found there.
 
-    Checks of which nothing follows are left out. Only a fail is a cause; a warning is none.
+    Checks of which nothing follows are left out. Only a fail is a cause; a warning is none. A fail
+    that is waived is still there.
     """
     edges = {check.id: check.explained_by for check in checks if check.explained_by}
     everything = [each for of_check in findings.values() for each in of_check]
     changed = {}
     for check in edges:
-        told = [_told(each, edges, everything) for each in findings.get(check, ())]
-        if any(each.verdict.follows for each in told):
+        mine = findings.get(check, ())
+        told = [_told(each, edges, everything) for each in mine]
+        if any(new is not old for new, old in zip(told, mine, strict=True)):
             changed[check] = told
     return changed
 
 
 def consequence(verdict: Verdict, root: Finding, more: str = "") -> Verdict:
-    """A verdict folded under the finding, with a cause, that explains it."""
+    """A verdict folded under the finding, with a cause, that explains it.
+
+    Whoever puts up with a fault puts up with what it brings.
+    """
+    is_waived = root.verdict.kind is Kind.WAIVED
     return replace(
         verdict,
         status=Status.SKIP,
-        kind=Kind.BLOCKED,
-        reason=f"consequence of {named(root)}: {verdict.reason}{more}",
-        follows=slug_of(root),
+        kind=Kind.WAIVED if is_waived else Kind.BLOCKED,
+        reason=f"consequence of {named(root)}{', waived' if is_waived else ''}: "
+        f"{verdict.reason}{more}",
+        follows="" if is_waived else slug_of(root),
     )
 
 
@@ -52,9 +59,14 @@ def named(root: Finding) -> str:
 
 
 def slug_of(finding: Finding) -> str:
-    """The slug of what is proven wrong; "" where nothing is. A warning explains nothing."""
-    cause = finding.verdict.cause
-    return cause.slug if cause and finding.verdict.status is Status.FAIL else ""
+    """The slug of what is proven wrong, waived or not; "" where nothing is, or only a warning."""
+    verdict = finding.verdict
+    return verdict.cause.slug if verdict.cause and is_proven(verdict) else ""
+
+
+def is_proven(verdict: Verdict) -> bool:
+    """True for a fail, be it waived."""
+    return verdict.status is Status.FAIL or verdict.kind is Kind.WAIVED
 
 
 def _told(
@@ -80,7 +92,7 @@ def _cause(
         for other in everything:
             if slug_of(other) != edge.cause:
                 continue
-            if edge.join != "same-rail" or other.subject == finding.subject:
+            if edge.join != "same-rail" or on_one_rail(other.subject, finding.subject):
                 return other
     return None
 

@@ -94,7 +94,7 @@ LINE_RATE_GBITS: Final[Key[int | None]] = Key(
     name="commcheck_line_rate_gbits",
     read=whole(1, 1600, "a line rate in Gb/s"),
     unit="Gb/s",
-    meaning="line rate of each training NIC port",
+    meaning="line rate of each training NIC port; of a bond that of one port, not their sum",
 )
 
 MTU: Final = Key(
@@ -247,12 +247,11 @@ def read_pkey(value: object) -> int:
     return whole(1, 0xFFFF, "a partition key like 0xffff")(value)
 
 
-PKEY: Final = Key(
+# No default of 0xffff: where tenants share a fabric, they are limited members of that partition.
+PKEY: Final[Key[int | None]] = Key(
     name="commcheck_pkey",
     read=read_pkey,
-    defaults={"gpu-ib": 0xFFFF},
-    source="InfiniBand: the default partition, full member",
-    meaning="partition key of the training fabric",
+    meaning="partition key of the training fabric; undeclared: any with full membership",
 )
 
 

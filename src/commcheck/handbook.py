@@ -18,7 +18,8 @@ from commcheck.plan import ENGINE_VARIABLES
 from commcheck.runbook import anchor
 
 _ENGINE: Final = {
-    "commcheck_platform": "gpu-roce, gpu-ib, gpu-efa or ascend; undeclared: found out on the host",
+    "commcheck_platform": "gpu-roce, gpu-ib, gpu-efa, gpu-tcp or ascend; undeclared: found out on "
+    "the host, but for gpu-tcp: GPUs whose network is TCP, without any RDMA device",
     "commcheck_nics": "HCAs that carry training traffic; undeclared: those next to an accelerator",
     "commcheck_path": "folders with the host's tools, put behind those of PATH",
     "commcheck_thresholds": "limits of checks, by name or as check.name: see thresholds.md",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from commcheck import peers
-from commcheck.check import AnyCheck, fitting, readings_of
+from commcheck.check import AnyCheck, fitting, known_to, readings_of
 from commcheck.collect.base import Frame
 from commcheck.consequences import folded
 from commcheck.discover import in_order_of_needs
@@ -20,6 +20,7 @@ from commcheck.errors import (
     HostError,
     Unjudgeable,
 )
+from commcheck.lazy import dataclass
 from commcheck.model import (
     PLATFORMS,
     UNKNOWN,
@@ -35,6 +36,7 @@ from commcheck.model import (
     Subject,
     Verdict,
     gates,
+    on_one_rail,
 )
 from commcheck.plan import (
     REACHABLE,
@@ -105,22 +107,26 @@ def judge_host(
                     _waived(finding, waive) for finding in _judge_check(desk, by_id[check.id])
                 ]
             desk.findings[check.id] = findings
-            seconds = sum({e.key: e.seconds for f in findings for e in f.evidence}.values())
-            results[check.id] = Result(
-                check=check.id,
-                host=host.name,
-                findings=tuple(findings),
-                seconds=seconds,
-                part=_part(desk, by_id[check.id]),
-            )
-        for check_id, told in folded(here, desk.findings).items():
-            desk.findings[check_id] = told
-            results[check_id] = replace(results[check_id], findings=tuple(told))
+        desk.findings.update(folded(here, desk.findings))
+        results.update({check.id: _result(desk, by_id[check.id]) for check in here})
         if layer is Layer.PHYSICAL and machine is not None and error is None:
             _say_if_nothing_was_asked(desk, asked, results)
         shut = (check.id for check in here if _shuts(by_id[check.id], results[check.id]))
         gate = gate or next(shut, "")
     return tuple(results[each.check.id] for each in asked)
+
+
+def _result(desk: Desk, asked: Asked) -> Result:
+    """What is told of a check. Advice is a fail to what needs the check, and to what follows."""
+    found = desk.findings[asked.check.id]
+    told = [_as_advice(finding) for finding in found] if asked.is_advisory else found
+    return Result(
+        check=asked.check.id,
+        host=desk.host.name,
+        findings=tuple(told),
+        seconds=sum({e.key: e.seconds for f in found for e in f.evidence}.values()),
+        part=_part(desk, asked),
+    )
 
 
 def _say_if_nothing_was_asked(
@@ -202,7 +208,7 @@ def _judge_check(desk: Desk, asked: Asked) -> list[Finding]:
         verdict = _skip(Kind.NOT_PERMITTED, f"not permitted: {asked.not_permitted}")
         return [_finding(check, desk.host, "", verdict)]
     if machine.platform not in check.platforms:
-        return [_finding(check, desk.host, "", _other_platform(machine))]
+        return [_finding(check, desk.host, "", other_platform(machine.platform))]
     found = subjects(check, machine)
     if not found:
         noun = check.subject.__name__.lower()
@@ -211,15 +217,16 @@ def _judge_check(desk: Desk, asked: Asked) -> list[Finding]:
     return [finding for subject in found for finding in _judge_subject(desk, asked, subject)]
 
 
-def _other_platform(machine: Machine) -> Verdict:
-    if machine.platform == UNKNOWN:
+def other_platform(platform: str) -> Verdict:
+    """What is said of a host of a platform that a check is not for."""
+    if platform == UNKNOWN:
         # Not "not applicable": nobody knows, and a host that nothing was asked of must not pass.
         return _skip(
             Kind.UNDECIDABLE,
             "undecidable: nothing tells the platform of this host; "
             f"declare commcheck_platform: {', '.join(PLATFORMS)}",
         )
-    return _skip(Kind.NOT_APPLICABLE, f"not applicable: platform is {machine.platform}")
+    return _skip(Kind.NOT_APPLICABLE, f"not applicable: platform is {platform}")
 
 
 def _skip(kind: Kind, reason: str) -> Verdict:
@@ -236,8 +243,8 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
         blocker = _blocker(desk, check, subject)
         if reason is not None:
             verdicts = (_skip(Kind.NOT_APPLICABLE, f"not applicable: {reason}"),)
-        elif blocker:
-            verdicts = (_skip(Kind.BLOCKED, f"blocked: {blocker}"),)
+        elif blocker is not None and blocker.kind is Kind.BLOCKED:
+            verdicts = (_skip(Kind.BLOCKED, blocker.reason),)
         else:
             want, limits, bounds = _in_force(desk, asked)
             seen = {
@@ -245,7 +252,7 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
                 for name, reading in readings_of(check.seen).items()
             }
             verdicts = tuple(
-                _for_its_driver(verdict, subject)
+                _for_its_cards(verdict, desk.machine.platform, subject)
                 for verdict in check.verdicts(check.seen(**seen), subject, want, limits)
             )
             if check.peers:
@@ -253,8 +260,8 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
                     peers.placed(verdict, desk.host, desk.machine.platform, subject)
                     for verdict in verdicts
                 )
-            if asked.is_advisory:
-                verdicts = tuple(_as_advice(verdict) for verdict in verdicts)
+            if blocker is not None:
+                verdicts = tuple(_put_up_with(verdict, blocker) for verdict in verdicts)
     except Unjudgeable as error:
         verdicts = (_unjudged(error.type_name, error.reason, error.remedy),)
     except Exception as error:  # noqa: BLE001 - a bug in a check must not end the run, nor pass
@@ -280,10 +287,15 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
     ]
 
 
-def _for_its_driver(verdict: Verdict, subject: Subject) -> Verdict:
-    if not isinstance(subject, Rail) or not verdict.remedies:
+def _for_its_cards(verdict: Verdict, platform: str, subject: Subject) -> Verdict:
+    if not verdict.remedies:
         return verdict
-    return replace(verdict, remedies=fitting(verdict.remedies, subject.driver))
+    remedies = verdict.remedies
+    if platform == "ascend" or platform.startswith("gpu"):
+        remedies = known_to("npu" if platform == "ascend" else "gpu", remedies)
+    if isinstance(subject, Rail):
+        remedies = fitting(remedies, subject.driver)
+    return replace(verdict, remedies=remedies)
 
 
 def _part(desk: Desk, asked: Asked) -> object | None:
@@ -314,8 +326,18 @@ def _in_force(desk: Desk, asked: Asked) -> tuple[Any, Any, tuple[Bound, ...]]:
     return desk.in_force[check.id]
 
 
-def _as_advice(verdict: Verdict) -> Verdict:
-    return replace(verdict, status=Status.WARN) if verdict.status is Status.FAIL else verdict
+def _as_advice(finding: Finding) -> Finding:
+    verdict = finding.verdict
+    if verdict.status is not Status.FAIL:
+        return finding
+    return replace(finding, verdict=replace(verdict, status=Status.WARN))
+
+
+def _put_up_with(verdict: Verdict, root: _Blocker) -> Verdict:
+    if verdict.status not in (Status.FAIL, Status.WARN) and verdict.kind is not Kind.UNDECIDABLE:
+        return verdict
+    reason = f"consequence of {root.reason}: {verdict.reason}"
+    return replace(verdict, status=Status.SKIP, kind=Kind.WAIVED, reason=reason)
 
 
 def _unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
@@ -332,33 +354,44 @@ def _unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
 
 
 def _of_need(desk: Desk, need: str, subject: Subject) -> list[Finding]:
-    """What a needed check said of the same subject, of the host, or of all its subjects."""
+    """What a needed check said of the same subject or rail, of the host, or of all its subjects."""
     found = desk.findings.get(need, [])
     label = subject.label
-    same = [finding for finding in found if finding.subject == label]
+    same = [finding for finding in found if on_one_rail(finding.subject, label)]
     return same or [finding for finding in found if not finding.subject] or found
 
 
-def _blocker(desk: Desk, check: AnyCheck, subject: Subject) -> str:
-    """Why the subject cannot be judged yet, or "".
+@dataclass(frozen=True, slots=True)
+class _Blocker:
+    """Why a subject cannot be judged yet, or where it is waived, why it may be wrong."""
+
+    reason: str
+    kind: Kind = Kind.BLOCKED
+
+
+def _blocker(desk: Desk, check: AnyCheck, subject: Subject) -> _Blocker | None:
+    """What stands in the way of judging the subject.
 
     A need that failed, or is itself blocked or undecidable, blocks. One that could not be read
     (``error``) does not: a missing tool must not blind the checks that do not use it; they are
-    judged and marked.
+    judged and marked. Nor does one that is waived: only what is wrong then goes with it.
     """
+    waived: _Blocker | None = None
     for need in check.needs:
         for finding in _of_need(desk, need, subject):
             verdict = finding.verdict
             on = f" on {finding.subject}" if finding.subject else ""
             if verdict.status is Status.FAIL:
-                return f"{need} failed{on}"
+                return _Blocker(f"blocked: {need} failed{on}")
             if verdict.kind is Kind.UNDECIDABLE:
-                return f"{need} is undecidable{on}"
+                return _Blocker(f"blocked: {need} is undecidable{on}")
             if verdict.kind is Kind.BLOCKED:
-                return verdict.reason.removeprefix("blocked: ")
+                return _Blocker(f"blocked: {verdict.reason.removeprefix('blocked: ')}")
+            if verdict.kind is Kind.WAIVED and waived is None:
+                waived = _Blocker(f"{need} failed{on}, waived", Kind.WAIVED)
     if is_absent(subject) and readings_of(check.seen):
-        return f"{subject.label} is not there"
-    return ""
+        return _Blocker(f"blocked: {subject.label} is not there")
+    return waived
 
 
 def _unproven_below(desk: Desk, check: AnyCheck, subject: Subject) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from commcheck.jobs.job import Job, Search
 from commcheck.jobs.office import Office
 from commcheck.jobs.site import Site
 from commcheck.jobs.stage import Batch, carry_out
+from commcheck.judge import other_platform
 from commcheck.lazy import dataclass
 from commcheck.model import (
     Bound,
@@ -144,7 +145,7 @@ def climb(
         if office.stop.is_set():
             return
         known = results()
-        closed = dict(_closed(load, known))
+        closed = dict(_closed(load, known, office.platforms))
         if id(load.play) in over:
             closed = dict.fromkeys((h.name for h in load.hosts), _gated("its play broke off"))
         for result in _carry_out(load, closed, known, office):
@@ -157,7 +158,9 @@ def climb(
 # --- who takes part -----------------------------------------------------------------------------
 
 
-def _closed(load: Load, results: Sequence[Result]) -> Iterator[tuple[str, Verdict]]:
+def _closed(
+    load: Load, results: Sequence[Result], platforms: Mapping[str, str]
+) -> Iterator[tuple[str, Verdict]]:
     """Hosts that take no part, and why."""
     mine = {host.name: host for host in load.hosts}
     include = load.play.suspects is Suspects.INCLUDE
@@ -174,17 +177,13 @@ def _closed(load: Load, results: Sequence[Result]) -> Iterator[tuple[str, Verdic
                 _gated(f"{result.check} failed on this host, so nothing was launched on it"),
             )
     for host in load.hosts:
-        platform = platform_of(host)
+        platform = platform_of(host) or platforms.get(host.name)
         if platform is not None and platform not in load.check.platforms:
-            yield host.name, _skip(Kind.NOT_APPLICABLE, f"not applicable: platform is {platform}")
+            yield host.name, other_platform(platform)
 
 
 def _gated(why: str) -> Verdict:
-    return _skip(Kind.GATED, f"gated: {why}")
-
-
-def _skip(kind: Kind, reason: str) -> Verdict:
-    return Verdict(status=Status.SKIP, kind=kind, reason=reason)
+    return Verdict(status=Status.SKIP, kind=Kind.GATED, reason=f"gated: {why}")
 
 
 def size_of(count: Count | None, of: int, default: int) -> int:
@@ -249,7 +248,7 @@ def _batch(
             status=Status.ERROR, kind=Kind.CHECK, reason=reason, error=type(error).__name__
         )
         return [_result(load, host.name, (verdict,)) for host in hosts], []
-    return _judged(load, hosts, batch, known, limits, bounds)
+    return _judged(load, hosts, batch, known, office.platforms, limits, bounds)
 
 
 def _judged(
@@ -257,6 +256,7 @@ def _judged(
     hosts: Sequence[Host],
     batch: Batch,
     known: Sequence[Result],
+    platforms: Mapping[str, str],
     limits: Any,
     bounds: tuple[Bound, ...],
 ) -> tuple[list[Result], list[Finding]]:
@@ -270,7 +270,7 @@ def _judged(
         if host.name in batch.out:
             continue
         machine = Machine(host.name)
-        want, wanted = want_for(load.check, host, platform_of(host) or "")
+        want, wanted = want_for(load.check, host, platforms.get(host.name, ""))
         verdicts = load.check.verdicts(seen, machine, want, limits)
         mine = _told(load, verdicts, (host.name,), search, known)
         shown = tuple(e for ran in search.of(host.name) for e in ran.evidence)

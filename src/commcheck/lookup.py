@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import importlib
 import json
+import math
 import pkgutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -177,7 +178,7 @@ def _bytes_of(name: str) -> bytes:
 
 
 def plain(facts: Any) -> Any:
-    """A reading as JSON can hold it."""
+    """A reading as JSON can hold it; what JSON lacks, as -inf dBm of a dark lane, becomes text."""
     if dataclasses.is_dataclass(facts) and not isinstance(facts, type):
         return {each.name: plain(getattr(facts, each.name)) for each in dataclasses.fields(facts)}
     if isinstance(facts, dict):
@@ -186,7 +187,9 @@ def plain(facts: Any) -> Any:
         return sorted(plain(each) for each in facts)
     if isinstance(facts, list | tuple):
         return [plain(each) for each in facts]
-    return facts if isinstance(facts, str | int | float | bool) or facts is None else str(facts)
+    if isinstance(facts, float):
+        return facts if math.isfinite(facts) else str(facts)
+    return facts if isinstance(facts, str | int | bool) or facts is None else str(facts)
 
 
 def lint(*, paths: tuple[Path, ...], check_folders: tuple[Path, ...]) -> int:

@@ -72,7 +72,9 @@ class Kind(StrEnum):
 
 # --- hosts and what is found on them ------------------------------------------------------------
 
-PLATFORMS = ("gpu-roce", "gpu-ib", "gpu-efa", "ascend")
+PLATFORMS = ("gpu-roce", "gpu-ib", "gpu-efa", "gpu-tcp", "ascend")
+GPUS = frozenset(PLATFORMS) - {"ascend"}
+"""Platforms with NVIDIA's driver. ``gpu-tcp``: hosts that by design have no RDMA device."""
 UNKNOWN = "unknown"
 """The platform of a host that neither declares one nor shows one."""
 
@@ -107,6 +109,15 @@ BLUEFIELD_IDS: Final = frozenset({0xA2D2, 0xA2D6, 0xA2DC, 0xA2DF})
 """PCI device ids of the NIC inside BlueField 1 to 4 (pci.ids, vendor 15b3)."""
 
 
+MEMBER: Final = ":"
+"""Between the rail of a bond and the netdev of one of its ports, in names of subjects."""
+
+
+def on_one_rail(one: str, other: str) -> bool:
+    """True for names of the same subject, or of a bond's rail and one of its ports."""
+    return other in (one, one.partition(MEMBER)[0]) or one == other.partition(MEMBER)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Rail:
     """One NIC port and its path through the fabric, as found: facts only.
@@ -114,6 +125,7 @@ class Rail:
     ``present=False``: the inventory names it and the host does not have it.
     ``fabric=None``: nothing tells whether it carries training traffic. ``pci_id``: device id of
     the card. ``qos_on_arm``: a BlueField whose Arm side, and not this host, owns the port's QoS.
+    ``ports``: the physical ports of a bond, each a rail of its own but for ``bond``, its netdev.
     """
 
     index: int
@@ -130,11 +142,14 @@ class Rail:
     fabric: bool | None = None
     pci_id: int | None = None
     qos_on_arm: bool = False
+    ports: tuple[Rail, ...] = ()
+    bond: str | None = None
 
     @property
     def label(self) -> str:
         """The subject's name in reports, stable while the HCA keeps its name."""
-        return self.hca if self.port == 1 else f"{self.hca}/{self.port}"
+        rail = self.hca if self.port == 1 else f"{self.hca}/{self.port}"
+        return rail if self.bond is None else f"{rail}{MEMBER}{self.netdev}"
 
     @property
     def is_bluefield(self) -> bool:
@@ -173,7 +188,8 @@ class Machine:
     boot_id: str = ""
     uid: int | None = None
     root: str = "refused"  # "self", "sudo" or "refused"
-    virtual: str = "none"  # "none", "vm", "container"
+    in_vm: bool = False  # a guest: bus, NUMA nodes and IOMMU are what its host gives it
+    in_container: bool = False  # of a guest, too: then both are so
     rails: tuple[Rail, ...] = ()
     other_ports: tuple[Rail, ...] = ()  # management, storage, dark second ports: not judged
     accelerators: tuple[Accelerator, ...] = ()
@@ -236,15 +252,17 @@ class Remedy:
     """What mends a cause. Only ever printed, never executed.
 
     ``command`` may hold places like ``{netdev}``; it is empty where no command helps. ``driver``:
-    the kernel driver of the only cards that it knows; "" where it knows all.
+    the kernel driver of the only cards that it knows; "" where it knows all. ``accelerator``: the
+    same of "gpu" or "npu".
     """
 
     command: str
     effect: Words
     precondition: Words
     who: str = "operator"  # "operator", "network team", "vendor", "security owner"
-    # Only says which are told of a host: no part of a run's record.
+    # Only say which are told of a host: no part of a run's record.
     driver: str = field(default="", compare=False, repr=False)
+    accelerator: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

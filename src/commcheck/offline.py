@@ -62,6 +62,7 @@ def sweep(
     paths: tuple[Path, ...],
     nic_gbits: float | None,
     rails: int | None,
+    gpus: int | None,
     reference_gbytes: float | None,
     algorithm: str,
     collective: str | None,
@@ -75,15 +76,16 @@ def sweep(
     told = Told(
         nic_gbits=nic_gbits,
         rails=rails,
+        gpus=gpus,
         reference_gbytes=reference_gbytes,
         algorithm=algorithm,
         collective=collective,
         nranks=nranks,
         hosts=hosts,
     )
-    given = {"nic_gbits": nic_gbits, "rails": rails, "reference_gbytes": reference_gbytes,
-             "algorithm": algorithm, "collective": collective, "ranks": nranks,
-             "hosts": hosts}  # fmt: skip
+    given = {"nic_gbits": nic_gbits, "rails": rails, "gpus": gpus,
+             "reference_gbytes": reference_gbytes, "algorithm": algorithm,
+             "collective": collective, "ranks": nranks, "hosts": hosts}  # fmt: skip
     return _leave("sweep", paths, lambda: analyse_sweeps(paths, told), given, **where)
 
 

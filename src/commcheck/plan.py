@@ -85,6 +85,8 @@ def can_apply(check: AnyCheck, host: Host) -> bool:
 def subjects(check: AnyCheck, machine: Machine) -> tuple[Subject, ...]:
     """What a check is asked of on a machine."""
     if check.subject is Rail:
+        if check.each_port:
+            return tuple(port for rail in machine.rails for port in rail.ports or (rail,))
         return machine.rails
     if check.subject is Accelerator:
         return machine.accelerators
@@ -158,7 +160,9 @@ def _requests_of_check(
 ) -> Iterable[Request]:
     timeout_s = asked.entry.timeout_s if asked.entry else None
     for reading in readings_of(asked.check.seen).values():
-        targets = present_rails(machine) if reading.every_rail else (subject,)
+        targets = (
+            tuple(map(first_port, present_rails(machine))) if reading.every_rail else (subject,)
+        )
         for target, reader, phase in product(targets, reading.reader.readers, reading.phases):
             if reader.declared_by and host.variables.get(reader.declared_by) in (None, ""):
                 continue
@@ -172,6 +176,11 @@ def _requests_of_check(
 def present_rails(machine: Machine) -> tuple[Rail, ...]:
     """The rails that the host has."""
     return tuple(rail for rail in machine.rails if rail.present)
+
+
+def first_port(rail: Rail) -> Rail:
+    """What stands for a rail where its port is read: of a bond, all are to be set alike."""
+    return rail.ports[0] if rail.ports else rail
 
 
 def is_absent(subject: Subject) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from commcheck.model import Host
 from commcheck.plan import Climb, make_climb, validate
 from commcheck.playbook import Entry, Play, Playbook
 from commcheck.playbook import load as load_playbook
+from commcheck.reach import Words, of_run
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Plan, PlannedCheck
 from commcheck.waivers import Granted
@@ -42,6 +43,7 @@ class Choice:
     shard: tuple[int, int] | None = None  # (2, 3): the second of three
     recorded: Inventory | None = None  # in the place of ``inventory``: what a run kept of it
     hosts: tuple[str, ...] | None = None  # these only, by name
+    reach: Words = field(default_factory=dict)  # how hosts are reached, where it was said
 
     def limited(self, pattern: str) -> Choice:
         """The choice with only those hosts of it that a pattern means."""
@@ -59,6 +61,7 @@ class Choice:
             "waivers": tuple(map(str, self.waivers)),
             "allow": tuple(sorted(self.allow)),
             "shard": tuple(map(str, self.shard or ())),
+            **self.reach,
         }
         return {name: each for name, each in words.items() if each}
 
@@ -76,6 +79,7 @@ class Choice:
             waivers=self.waivers or tuple(map(Path, words.get("waivers", ()))),
             allow=self.allow or frozenset(words.get("allow", ())),
             shard=self.shard or ((int(shard[0]), int(shard[1])) if shard else None),
+            reach={**of_run(words), **self.reach},
         )
 
 

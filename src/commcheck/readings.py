@@ -39,6 +39,7 @@ from commcheck.model import (
 )
 from commcheck.plan import (
     Known,
+    first_port,
     present_rails,
     requests_of,
 )
@@ -86,7 +87,8 @@ def take(desk: Desk, reading: Reading[Any], subject: Subject, rests_on: RestsOn)
     if reading.every_rail:
         one = replace(reading, every_rail=False)
         rails = present_rails(desk.machine)
-        return EveryRail({rail.label: take(desk, one, rail, rests_on) for rail in rails})
+        read = {rail.label: take(desk, one, first_port(rail), rests_on) for rail in rails}
+        return EveryRail(read)
     try:
         return _first(desk, reading, subject, rests_on)
     except Unjudgeable as error:

@@ -77,6 +77,7 @@ class _Judged:
     code: str
     failure: Failure | None
     results: tuple[Result, ...]
+    platform: str | None  # as found; None: the host never said what it is
 
 
 @dataclass(slots=True, repr=False)  # repr: signal.signal() builds it of bound methods
@@ -93,6 +94,7 @@ class Climber:
     results: list[Result] = field(default_factory=list)
     reached: dict[str, str] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
+    platforms: dict[str, str] = field(default_factory=dict)  # as the hosts were found
     notes: list[str] = field(default_factory=list)
     early: list[str] = field(default_factory=list)  # told before there was a first event
     begun: bool = False
@@ -262,6 +264,7 @@ class Climber:
             address_of=lambda host: endpoint(host).address,
             note=self.note,
             stop=stop,
+            platforms=self.platforms,
             host_named={each.name: each for each in self.prepared.inventory.hosts}.get,
         )
 
@@ -374,7 +377,8 @@ class Climber:
             self.parsed,
             visit.known,
         )
-        return _Judged(error.code if error else "", failure_of(error), results)
+        platform = visit.machine.platform if visit.machine is not None else None
+        return _Judged(error.code if error else "", failure_of(error), results, platform)
 
     def _keep_judged(self, host: str, judged: _Judged) -> None:
         self.folder.release(host)
@@ -382,6 +386,8 @@ class Climber:
             self.reached[host] = judged.code
             if judged.failure is not None:
                 self.failures[host] = judged.failure
+            if judged.platform is not None:
+                self.platforms[host] = judged.platform
             self.results.extend(judged.results)
             self.folder.event(events.host_event(host, judged.code, judged.failure))
             for result in judged.results:

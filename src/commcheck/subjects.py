@@ -36,6 +36,7 @@ VF_IDS: Final = {
 Sources: pci.ids, and the device table of Linux drivers/net/ethernet/broadcom/bnxt.
 """
 
+_SMALL: Final = regex(r"\d{1,3}")
 _BDF: Final = regex(r"[0-9a-fA-F]{4,}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
 _VIRTUAL: Final = regex(r"kvm|qemu|vmware|virtualbox|xen|bochs|hyper-v|virtual machine", re.I)
@@ -95,12 +96,15 @@ class _Found:
     container: bool = False
     ports: list[_Port] = field(default_factory=list)
     accelerators: list[tuple[str, str]] = field(default_factory=list)  # (vendor, PCI path)
-    gpus: list[str] = field(default_factory=list)  # PCI addresses that the driver knows
+    # PCI addresses that the driver knows, and which device file is whose: N of /dev/nvidiaN.
+    gpus: dict[str, int | None] = field(default_factory=dict)
+    gpu_files: set[int] = field(default_factory=set)
     npus: list[int] = field(default_factory=list)  # chip ids that the driver knows
     default_nets: set[str] = field(default_factory=set)
     nets: list[tuple[str, str]] = field(default_factory=list)  # (netdev, address) behind it
     routes: list[tuple[str, ipaddress.IPv4Network]] = field(default_factory=list)
     lowers: list[tuple[str, str]] = field(default_factory=list)  # (bond or bridge, member)
+    net_paths: dict[str, str] = field(default_factory=dict)  # PCI path of a member
 
 
 def machine_of(host: Host, frame: Frame) -> Machine:
@@ -121,6 +125,7 @@ def machine(host: Host, frame_text: str) -> Machine:
     rails, others = _rails(host, found, platform)
     if BLUEFIELD_MODE.on(host, platform).value == "dpu":
         rails = tuple(replace(rail, qos_on_arm=rail.is_bluefield) for rail in rails)
+    rails = tuple(_with_ports(rail, found) for rail in rails)
     return Machine(
         name=host.name,
         platform=platform,
@@ -129,7 +134,8 @@ def machine(host: Host, frame_text: str) -> Machine:
         boot_id=found.facts.get("boot_id", ""),
         uid=int(found.facts["uid"]),
         root=found.facts.get("root", "untried"),
-        virtual=_virtual(found),
+        in_vm=_is_guest(found),
+        in_container=found.container,
         rails=rails,
         other_ports=others,
         accelerators=accelerators,
@@ -160,7 +166,10 @@ def _read(text: str) -> _Found:
             case "accelerator" if len(words) == 2 and words[0] in VENDORS:
                 found.accelerators.append((VENDORS[words[0]], words[1]))
             case "gpu":
-                found.gpus.append(words[0].lower())
+                number = words[1] if len(words) == 2 and _SMALL.fullmatch(words[1]) else None
+                found.gpus[words[0].lower()] = None if number is None else int(number)
+            case "gpu_file" if _SMALL.fullmatch(words[0]):
+                found.gpu_files.add(int(words[0]))
             case "npu" if re.fullmatch(r"\d{1,2}", words[0]):
                 found.npus.append(int(words[0]))
             case "default":
@@ -169,8 +178,9 @@ def _read(text: str) -> _Found:
                 found.routes.extend(_route(*words))
             case "net6" if len(words) == 2:
                 found.nets.append((words[0], words[1]))
-            case "lower" if len(words) == 2:
+            case "lower" if len(words) in (2, 3):
                 found.lowers.append((words[0], words[1]))
+                found.net_paths[words[1]] = words[-1]
             case "container":
                 found.container = True
             case _ if found.ports and _of_port(found.ports[-1], key, words):
@@ -227,13 +237,10 @@ def _route(netdev: str, destination: str, mask: str) -> Iterable[tuple[str, ipad
 # --- machine ------------------------------------------------------------------------------------
 
 
-def _virtual(found: _Found) -> str:
-    if found.container:
-        return "container"
+def _is_guest(found: _Found) -> bool:
     names = " ".join(found.facts.get(f"dmi_{key}", "") for key in ("sys_vendor", "product_name"))
-    if "cpu_hypervisor" in found.facts or "hypervisor" in found.facts or _VIRTUAL.search(names):
-        return "vm"
-    return "none"
+    told = "cpu_hypervisor" in found.facts or "hypervisor" in found.facts
+    return told or bool(_VIRTUAL.search(names))
 
 
 def _accelerators(found: _Found) -> Iterable[Accelerator]:
@@ -245,11 +252,29 @@ def _accelerators(found: _Found) -> Iterable[Accelerator]:
     if found.npus:
         seen = {each for each in seen if each[0] != "ascend"}
         yield from (Accelerator(index, "ascend") for index in sorted(set(found.npus)))
-    seen |= {("nvidia", address) for address in found.gpus if _BDF.fullmatch(address)}
+    known = [address for address in found.gpus if _BDF.fullmatch(address)]
+    if found.container and known:
+        seen = {each for each in seen if each[0] != "nvidia"}
+        known = [address for address in known if _is_given(address, found)]
+    seen |= {("nvidia", address) for address in known}
     count = dict.fromkeys(VENDORS.values(), 0)
     for vendor, pci in sorted(seen, key=lambda each: (each[0], each[1] or "")):
         yield Accelerator(count[vendor], vendor, pci)
         count[vendor] += 1
+    if found.container and known:
+        # Its file was made when the container was; the driver has no such GPU any more.
+        for _ in found.gpu_files - {*found.gpus.values()}:
+            yield Accelerator(count["nvidia"], "nvidia")
+            count["nvidia"] += 1
+
+
+def _is_given(address: str, found: _Found) -> bool:
+    """Whether a container has this GPU: sysfs shows all, and with CDI so does the driver's folder.
+
+    Only the device files are its own: NVIDIA/nvidia-container-toolkit issue 1203.
+    """
+    number = found.gpus[address]
+    return number is None or number in found.gpu_files
 
 
 def _last_bdf(path: str) -> str | None:
@@ -266,8 +291,11 @@ def _platform(host: Host, found: _Found, accelerators: Sequence[Accelerator]) ->
         return "ascend"
     if vendors != {"nvidia"}:
         return UNKNOWN
-    near = [port for port in found.ports if _next_to_accelerator(port, found)]
-    ports = [port for port in near or found.ports if not port.is_soft]
+    hard = [port for port in found.ports if not port.is_soft]
+    near = [port for port in hard if _next_to_accelerator(port, found)]
+    # Azure's InfiniBand guests are reached by an Ethernet function of the same vendor.
+    away = [port for port in hard if port.device() not in _management(found)]
+    ports = near or away or hard
     layers = {port.link_layer for port in ports}
     if layers == {"InfiniBand"}:
         return "gpu-ib"
@@ -346,6 +374,22 @@ def _rail(index: int, port: _Port, *, fabric: bool | None) -> Rail:
         fabric=fabric,
         pci_id=port.pci_id,
     )
+
+
+def _with_ports(rail: Rail, found: _Found) -> Rail:
+    """A bond with its physical ports; any other rail as it is.
+
+    A member with an RDMA device of its own belongs to that one: bonded, and no LAG of the card.
+    """
+    owned = {name for port in found.ports if port.hca != rail.hca for name, _ in port.nets}
+    members = sorted({member for upper, member in found.lowers if upper == rail.netdev} - owned)
+    paths = {member: _last_bdf(found.net_paths.get(member, "")) for member in members}
+    ports = tuple(
+        replace(rail, netdev=member, pci=pci or rail.pci, bond=rail.netdev)
+        for member, pci in paths.items()
+        if PLACE.fullmatch(member)
+    )
+    return replace(rail, ports=ports)
 
 
 def _next_to_accelerator(port: _Port, found: _Found) -> bool:

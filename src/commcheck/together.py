@@ -69,7 +69,7 @@ def _placed(
         advisory = any(each.is_advisory for each in asked_of.get(host, ()) if each.check is check)
         findings = []
         for verdict in verdicts:
-            told = _explained(check, verdict, known)
+            told = _explained(check, verdict, host, known)
             if advisory and told.status is Status.FAIL:
                 told = replace(told, status=Status.WARN)
             findings.append(
@@ -87,15 +87,15 @@ def _placed(
             yield replace(result, findings=tuple(findings))
 
 
-def _explained(check: AnyCheck, verdict: Verdict, known: Sequence[Result]) -> Verdict:
+def _explained(check: AnyCheck, verdict: Verdict, host: str, known: Sequence[Result]) -> Verdict:
     """A finding that follows from a cause found on a host that took part; else as it is."""
     if verdict.cause is None or verdict.status not in (Status.FAIL, Status.WARN):
         return verdict
     for edge in check.explained_by:
-        if edge.join != "any-in-job" or not edge.covers(verdict.cause.slug):
+        if edge.join == "same-rail" or not edge.covers(verdict.cause.slug):
             continue
-        for result in known:
-            for finding in result.findings:
-                if slug_of(finding) == edge.cause:
-                    return consequence(verdict, finding)
+        near = (each for each in known if edge.join != "same-host" or each.host == host)
+        for finding in (finding for result in near for finding in result.findings):
+            if slug_of(finding) == edge.cause:
+                return consequence(verdict, finding)
     return verdict

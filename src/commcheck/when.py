@@ -20,6 +20,7 @@ _VENDOR: Final[Mapping[str, str]] = {
     "gpu-roce": "nvidia",
     "gpu-ib": "nvidia",
     "gpu-efa": "nvidia",
+    "gpu-tcp": "nvidia",
     "ascend": "ascend",
 }
 

@@ -78,6 +78,25 @@ def test_needs_go_in_no_circle() -> None:
     assert len(in_order_of_needs(CHECKS.values())) == len(CHECKS)
 
 
+OF_THE_RAIL = {
+    f"physical.{name}"
+    for name in ("nic-mtu", "cma-roce-mode", "bluefield-mode", "roce-congestion", "pcie-errors")
+}
+"""These read what is the bond's own, the RDMA device's, or the whole card's."""
+
+
+@each_check
+def test_what_belongs_to_a_port_is_asked_of_each_port_of_a_bond(one: FoundCheck) -> None:
+    reads_port = one.check.subject is Rail and any(
+        "{netdev}" in word or "{pci}" in word
+        for reading in readings_of(one.check.seen).values()
+        for reader in reading.reader.readers
+        for command in reader.commands
+        for word in command.argv
+    )
+    assert one.check.each_port == (reads_port and one.id not in OF_THE_RAIL)
+
+
 @each_check
 def test_limits_and_expectations_have_sources(one: FoundCheck) -> None:
     for spec in limits_of(one.check.limits).values():

@@ -53,7 +53,7 @@ def verdict_of(check: AnyCheck, seen: object, driver: str = "mlx5_core") -> Any:
     ("check", "seen", "kind", "says"),
     [
         (ib_consistency, (PORT,), OPEN, "manager and partitions"),
-        (ib_pkey, (PORT,), OPEN, "partition keys"),
+        (ib_pkey, (PORT, ()), OPEN, "partition keys"),
         (ib_subnet_manager, (PORT,), OPEN, "lids"),
         (ib_subnet_manager, (replace(PORT, phys_state="Polling"),), NONE, "no link"),
         (rdma_rate, (PORT, UNREAD), OPEN, "the rate"),

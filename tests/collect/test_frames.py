@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,10 +52,14 @@ def conversations(draw: st.DrawFn) -> tuple[list[tuple[bytes, bytes]], list[tupl
     for index, name in enumerate(("out", "err")):
         noise = draw(st.lists(outputs, min_size=len(answers) + 1, max_size=len(answers) + 1))
         rests[name] = stream([answer[index] for answer in answers], noise)
+    # Sizes and turns that come again and again: to draw each one for itself took most of the time.
+    sizes = cycle(draw(st.lists(st.integers(1, 9) | st.integers(1, 400), min_size=1, max_size=5)))
+    turns = cycle(draw(st.lists(st.sampled_from(["out", "err"]), min_size=1, max_size=5)))
     chunks = []
     while rests["out"] or rests["err"]:
-        name = draw(st.sampled_from([each for each in rests if rests[each]]))
-        size = draw(st.integers(1, 1 + len(rests[name])))
+        name = next(turns)
+        name = name if rests[name] else {"out": "err", "err": "out"}[name]
+        size = next(sizes)
         chunks.append((name, rests[name][:size]))
         rests[name] = rests[name][size:]
     return answers, chunks

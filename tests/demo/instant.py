@@ -45,7 +45,7 @@ def climb(states: Sequence[HostState], out: Path, *words: str) -> int:
         return commands.climb(
             inventory=(INVENTORY,),
             inventory_from=fleet.folder,
-            visitors=lambda _run, _note, _allow: nullcontext(lambda _host: visitor),
+            visitors=lambda *_: nullcontext(lambda _host: visitor),
             reach={"simulated": "yes"},
             host_deadline_s=60.0,
             sources={},

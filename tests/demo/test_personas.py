@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from commcheck.check import AnyCheck
+from commcheck.demo.fault import known_faults
 from commcheck.demo.persona import cast, known_personas
 from commcheck.discover import discover
 from commcheck.model import Layer
@@ -52,6 +53,7 @@ NOT_ASKED: dict[str, dict[str, str]] = {
         )}) | {"physical.lldpad-running"},
         "flow control is none",
     ),
+    "h100-bond": {},
     "h100-thor": {
         "physical.cma-roce-mode": "the kernel's own are v2",
         "physical.nic-ber": "driven by bnxt_en",
@@ -69,12 +71,22 @@ NOT_ASKED: dict[str, dict[str, str]] = {
         "physical.numa-affinity": "a guest has the NUMA nodes that its host gives it",
         "physical.pcie-acs": "a guest does not see the real bridges",
     },
+    "h100-tcp": {
+        "physical.iommu-mode": "a guest has its host's IOMMU",
+        "physical.numa-affinity": "a guest has the NUMA nodes that its host gives it",
+        "physical.pcie-acs": "a guest does not see the real bridges",
+    },
     "h100-ib": {},
     "h200-ib": {},
 }  # fmt: skip
 """Checks that do not apply to hosts of a persona, and the words by which they say why."""
 
-PLATFORM = {"h100-efa": "gpu-efa", "h100-ib": "gpu-ib", "h200-ib": "gpu-ib"}
+PLATFORM = {
+    "h100-efa": "gpu-efa",
+    "h100-tcp": "gpu-tcp",
+    "h100-ib": "gpu-ib",
+    "h200-ib": "gpu-ib",
+}
 
 NOBODY = {"physical.roce-gid-index": "NCCL picks one itself"}
 """What applies where an inventory or a host sets more than any of these."""
@@ -112,3 +124,19 @@ def test_each_generation_is_healthy_and_each_check_says_what_it_does(tmp_path: P
                     assert why[check.id] in reason, (name, check.id, reason)
                 else:
                     assert status == "pass", (name, check.id, reason)
+
+
+def test_of_a_bond_each_port_is_judged(tmp_path: Path) -> None:
+    (host,) = cast(1, ["h100-bond"])
+    broken = known_faults()["pfc-off"].change(host)
+    assert climb([broken], tmp_path) == 1
+    (run,) = (each for each in tmp_path.glob("2*") if each.is_dir())
+    told = {
+        (each["check"], each["subject"].partition("/")[2]): (each["status"], each["kind"])
+        for each in json.loads((run / "results.json").read_text())["verdicts"]
+    }
+    for port in ("ens1f0np0", "ens1f1np1"):
+        assert told["physical.pfc-enabled", f"mlx5_bond_0:{port}"] == ("fail", "")
+        assert told["physical.nic-speed", f"mlx5_bond_0:{port}"][0] == "pass"
+    assert told["physical.nic-mtu", "mlx5_bond_0"][0] == "pass"
+    assert told["physical.roce-congestion", "mlx5_bond_0"][1] == "blocked"

@@ -14,6 +14,7 @@ from commcheck.demo.tools import chronyc, nvidia_care
 from commcheck.demo.upkeep import GpuCare
 from commcheck.formats.kernel_xid import JOURNAL_XIDS
 from commcheck.formats.nvidia_fabric import COLUMNS, NVIDIA_FABRIC
+from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH
 from commcheck.formats.shm import DF_SHM, Shm
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -63,6 +64,12 @@ def test_the_fabric_of_a_younger_and_an_older_driver() -> None:
     assert len(NVIDIA_FABRIC.parse(Output(said.stdout))) == 8
     old = answer(replace(HOST, driver="525.60.13"), argv, (query,))
     assert (old.rc, "not a valid field" in old.stdout) == (2, True)
+
+
+def test_no_health_of_the_fabric_is_told() -> None:
+    said = answer(HOST, NVIDIA_FABRIC_HEALTH.commands[0].argv)
+    found = NVIDIA_FABRIC_HEALTH.parse(Output(said.stdout))
+    assert [gpu.told for gpu in found] == [()] * 8
 
 
 def test_what_is_rendered_is_read_again() -> None:

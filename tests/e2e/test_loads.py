@@ -185,3 +185,13 @@ def test_a_rail_that_does_not_reach_its_peers(states: list[HostState], tmp_path:
     assert causes["gpu-05"] == "rail-unreached"
     assert "host gpu-05 rail 1" in reach["gpu-05"][1]
     assert "4200 bytes" in reach["gpu-01"][1]
+
+
+def test_what_loads_another_platform_is_not_launched_on_hosts_that_declare_none(
+    tmp_path: Path,
+) -> None:
+    hosts = [replace(healthy(number), declared=()) for number in (1, 2)]
+    book = playbook(tmp_path, "physical.npu-reach")
+    told = of(climb(hosts, book, tmp_path), "npu-reach")
+    other = ("skip not-applicable", "not applicable: platform is gpu-roce")
+    assert told == {"gpu-01": other, "gpu-02": other}

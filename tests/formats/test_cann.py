@@ -20,6 +20,19 @@ def test_recorded() -> None:
     assert parse(Output(TOOLKIT)) == Releases((("ascend-toolkit", "8.0.RC3"),), "7.5.0.1.129")
     alone = parse(Output((RECORDED / "nnae-only.txt").read_text(), rc=2))
     assert alone == Releases((("nnae", "7.0.0"),), None)
+    newer = parse(Output((RECORDED / "toolkit-8.5.txt").read_text()))
+    assert newer == Releases((("cann", "8.5.0"), ("cann-ops", "8.5.0")), "7.8.0.5.216")
+
+
+def test_a_package_may_tell_its_version_in_two_places() -> None:
+    place = "/usr/local/Ascend/nnae/latest"
+    inner, outer = (
+        f"{place}/{folder}ascend_nnae_install.info:version=8.0.RC3\n"
+        for folder in ("x86_64-linux/", "")
+    )
+    assert parse(Output(outer)) == parse(Output(outer + inner)) == parse(Output(inner))
+    with pytest.raises(ParseError, match="one version of nnae"):
+        parse(Output(outer + inner.replace("8.0", "8.1")))
 
 
 def test_nothing_installed_is_no_fault() -> None:
@@ -28,7 +41,10 @@ def test_nothing_installed_is_no_fault() -> None:
         parse(Output("", "not found", 127))
 
 
-@pytest.mark.parametrize("text", ["garbage\n", TOOLKIT * 2, TOOLKIT.replace("8.0.RC3", "")])
+@pytest.mark.parametrize(
+    "text",
+    ["garbage\n", TOOLKIT * 2, TOOLKIT.replace("8.0.RC3", ""), TOOLKIT.replace("/latest/", "/x/")],
+)
 def test_refuses(text: str) -> None:
     with pytest.raises(ParseError):
         parse(Output(text))

@@ -58,6 +58,7 @@ FOLDERS = {
     "numa_nodes": "host-health",
     "nvidia_affinity": "gpu-health",
     "nvidia_fabric": "gpu-health",
+    "nvidia_fabric_health": "gpu-health",
     "nvidia_gpu": "gpu-health",
     "nvidia_remap": "gpu-health",
     "nvidia_topo": "nvidia-smi",

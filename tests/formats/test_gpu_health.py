@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from commcheck.command import Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.nvidia_affinity import NVIDIA_AFFINITY
 from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
+from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH, FabricHealth
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_pcie import NVIDIA_PCIE
 from commcheck.formats.nvidia_remap import NVIDIA_REMAP, RemapGpu
@@ -86,6 +88,33 @@ def test_fabric(name: str, index: int, gpu: FabricGpu) -> None:
     assert (len(gpus), gpus[index]) == (8, gpu)
 
 
+@pytest.mark.parametrize(
+    ("name", "gpus", "told"),
+    [
+        ("gb300-healthy", 4, 6),
+        ("gb300-degraded", 4, 6),
+        ("b200-untold", 2, 0),
+    ],
+)
+def test_fabric_health(name: str, gpus: int, told: int) -> None:
+    found = NVIDIA_FABRIC_HEALTH.parse(Output(text(f"gpu-health/q-{name}.txt")))
+    assert [gpu.index for gpu in found] == list(range(gpus))
+    assert {len(gpu.told) for gpu in found} == {told}
+
+
+def test_a_driver_without_health_in_a_whole_answer() -> None:
+    old = re.sub(r"(?m)^ {8}Health\n(?: {12}.*\n)+", "", text("gpu-health/q-b200-untold.txt"))
+    assert NVIDIA_FABRIC_HEALTH.parse(Output(old)) == (FabricHealth(0, ()), FabricHealth(1, ()))
+    narrow = re.sub(r" {13}: ", ": ", text("gpu-health/q-gb300-degraded.txt"))
+    assert NVIDIA_FABRIC_HEALTH.parse(Output(narrow))[2].told[:2] == (
+        ("Summary", "Limited Capacity"),
+        ("Bandwidth", "Degraded"),
+    )
+    cut = text("gpu-health/q-gb300-healthy.txt").rpartition("            Bandwidth")[0]
+    with pytest.raises(ParseError, match="whole last GPU"):
+        NVIDIA_FABRIC_HEALTH.parse(Output(cut))
+
+
 def test_an_older_driver_refuses_the_fabric() -> None:
     with pytest.raises(CommandFailed, match="not a valid field"):
         NVIDIA_FABRIC.parse(Output(text("gpu-health/fabric-old-driver.txt"), rc=2))
@@ -139,6 +168,7 @@ def test_numa_nodes_of_gpus() -> None:
 ALL: tuple[Reader[Any], ...] = (
     NVIDIA_GPU,
     NVIDIA_FABRIC,
+    NVIDIA_FABRIC_HEALTH,
     NVIDIA_REMAP,
     NVLINK_ERRORS,
     NVIDIA_AFFINITY,

@@ -74,6 +74,8 @@ def told(reader: Reader[hccn.PerNpu[Any]], name: str, rc: int = 0) -> Any:
         (hccn_port.FEC, "fec-none", "no"),
         (hccn_port.TLS, "tls-off", 0),
         (hccn_port.TLS, "tls-old", 0),
+        (hccn_port.TLS, "tls-on-new", 1),
+        (hccn_port.TLS, "tls-no-certificate", 0),
         (hccn_port.PFC, "pfc-prio4-good", (SlavePfc("", frozenset({4})),)),
         (hccn_port.PFC, "pfc-off", (SlavePfc("", frozenset()),)),
         (hccn_port.DSCP_TO_TC, "dscp-to-tc-33", ((33, 1),)),
@@ -154,6 +156,11 @@ def test_tls_of_each_npu() -> None:
     assert {npu for npu, on in switches.items() if on} == {6}
 
 
+@pytest.mark.parametrize("rc", [0, 1, 80])
+def test_without_a_certificate_tls_is_off_though_the_tool_calls_it_an_error(rc: int) -> None:
+    assert told(hccn_port.TLS, "tls-no-certificate", rc) == 0
+
+
 def test_counters_that_are_not_there_are_not_zero() -> None:
     new, old = (told(hccn_counters.STAT, name) for name in ("stat-good", "stat-old-910a"))
     assert (len(new.values), len(old.values)) == (48, 46)
@@ -192,6 +199,19 @@ def test_npu_smi() -> None:
     }
     with pytest.raises(CommandFailed, match="-8005"):
         npu_smi.parse(Output(text("npu-smi/not-in-container"), rc=1))
+
+
+def test_releases_up_to_22_print_no_processes() -> None:
+    whole = text("npu-smi/info-910a-22")
+    old = npu_smi.parse(Output(whole))
+    assert [(chip.npu, chip.health) for chip in old.chips] == [(0, "OK"), (1, "Alarm")]
+    (card,) = npu_smi.parse(Output(text("npu-smi/info-310p-22"))).chips
+    assert (card.npu, card.physical, card.pci) == (2144, 0, "0000:86:00.0")
+    for newer in ("23.0.4", "25", "t22"):
+        with pytest.raises(ParseError, match="the table of processes"):
+            npu_smi.parse(Output(whole.replace("22.0.4", newer)))
+    with pytest.raises(ParseError, match="the table of processes"):
+        npu_smi.parse(Output("".join(whole.splitlines(keepends=True)[:-1])))
 
 
 def test_two_chips_of_one_module() -> None:

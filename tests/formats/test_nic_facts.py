@@ -86,6 +86,7 @@ def gids(*rows: tuple[str, int, str | None], netdev: str = "ens1np0") -> tuple[G
 LINK_LOCAL = ((LL0, 1, None), (LL0, 2, None))
 IPV4 = ((V4, 1, "10.100.1.21"), (V4, 2, "10.100.1.21"))
 
+NO_LIGHT = tuple((lane, -math.inf) for lane in (5, 6, 7, 8))
 MODULE = EthtoolModule(
     identifier="OSFP 8X Pluggable Transceiver",
     vendor="NVIDIA",
@@ -95,8 +96,9 @@ MODULE = EthtoolModule(
     temperature_c=52.03,
     temperature_warning_c=None,
     rx_low_alarm_dbm=None,
-    rx_dbm=((1, 0.35), (2, 0.42), (3, 0.18), (4, 0.30)),
-    tx_dbm=((1, 0.95), (2, 0.93), (3, 1.01), (4, 0.97)),
+    rx_dbm=((1, 0.35), (2, 0.42), (3, 0.18), (4, 0.30), *NO_LIGHT),
+    tx_dbm=((1, 0.95), (2, 0.93), (3, 1.01), (4, 0.97), *NO_LIGHT),
+    bias_ma=tuple((lane, 6.92 if lane <= 4 else 0.0) for lane in range(1, 9)),
     flags=(),
 )
 DARK = tuple(
@@ -192,6 +194,8 @@ FACTS: list[tuple[Parse, str, Any]] = [
     (port_state.parse, "sysfs/port-ib-1x.txt", replace(SYSFS_IB, rate_gbits=100, lanes=1)),
     (port_state.parse, "sysfs/port-ib-edr.txt", replace(SYSFS_IB, rate_gbits=100, signal="EDR")),
     (port_state.parse, "sysfs/port-ib-limited.txt", replace(SYSFS_IB, pkeys=(0x7FFF,))),
+    (port_state.parse, "sysfs/port-ib-tenant-second.txt",
+     replace(SYSFS_IB, pkeys=(0x7FFF, 0, 0x800B))),
     (port_state.parse, "sysfs/port-down.txt",
      replace(SYSFS_ROCE, state="DOWN", phys_state="Disabled", rate_gbits=40, signal="QDR")),
     (rdma_link.parse, "rdma/link-roce-good.json",
@@ -238,14 +242,16 @@ FACTS: list[tuple[Parse, str, Any]] = [
     (ethtool_module.parse, "ethtool/module-fault.txt",
      replace(MODULE, state="ModuleFault", fault="TEC runaway")),
     (ethtool_module.parse, "ethtool/module-dead-lane.txt",
-     replace(MODULE, rx_dbm=((1, 0.35), (2, -40.0), (3, 0.18), (4, 0.30)), flags=DARK[2:4])),
+     replace(MODULE, rx_dbm=((1, 0.35), (2, -40.0), (3, 0.18), (4, 0.30), *NO_LIGHT),
+             flags=DARK[2:4])),
     (ethtool_module.parse, "ethtool/module-dark-inf.txt",
-     replace(MODULE, rx_dbm=tuple((lane, -math.inf) for lane in (1, 2, 3, 4)), flags=DARK)),
+     replace(MODULE, rx_dbm=tuple((lane, -math.inf) for lane in range(1, 9)), flags=DARK)),
     (ethtool_module.parse, "ethtool/module-qsfp28-old-layout.txt",
      replace(MODULE, identifier="QSFP28", vendor="Mellanox", part_number="MMA1B00-C100D",
              state=None, temperature_c=38.21,
              rx_dbm=tuple((lane, -0.54) for lane in (1, 2, 3, 4)),
-             tx_dbm=tuple((lane, -0.22) for lane in (1, 2, 3, 4)))),
+             tx_dbm=tuple((lane, -0.22) for lane in (1, 2, 3, 4)),
+             bias_ma=tuple((lane, 6.75) for lane in (1, 2, 3, 4)))),
     (mlxlink.parse, "mlxlink/good-400g.txt", MLXLINK),
     (mlxlink.parse, "mlxlink/good-400g-ansi.txt", MLXLINK),
     (mlxlink.parse, "mlxlink/good-400g.json", MLXLINK),

@@ -16,7 +16,7 @@ from commcheck.frameworks.judge import judge
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.offline import analyse_config
 from commcheck.frameworks.settings import Settings
-from commcheck.model import Cause, Status, Verdict
+from commcheck.model import Cause, Kind, Status, Verdict
 
 BUCKETS = Path(__file__).parents[1] / "recorded" / "buckets"
 GOOD_2 = {
@@ -52,7 +52,11 @@ def wrong(text: str, file: str = "ds.json") -> list[tuple[str, Cause | None]]:
     ]
 
 
-@pytest.mark.parametrize("section", [GOOD_2, GOOD_3, {"stage": 3}, {"stage": 0}])
+@pytest.mark.parametrize(
+    "section",
+    # By default both values of reduce_scatter end in an all-reduce.
+    [GOOD_2, GOOD_3, {"stage": 3}, {"stage": 0}, {**GOOD_2, "reduce_scatter": False}],
+)
 def test_a_good_deepspeed_configuration_has_no_finding(section: dict[str, Any]) -> None:
     assert wrong(zero(**section)) == []
 
@@ -71,7 +75,8 @@ DEEPSPEED = [
     ({**GOOD_3, "prefetch_bucket_size": 100}, "ZERO-001", causes.GATHERS_SMALL),
     ({**GOOD_3, "stage3_param_persistence_threshold": 0}, "ZERO-002", causes.GATHERS_SMALL),
     ({**GOOD_3, "stage3_max_live_parameters": 1e6}, "ZERO-003", causes.REGATHER),
-    ({**GOOD_2, "reduce_scatter": False}, "ZERO-004", causes.SCATTER_OFF),
+    ({**GOOD_2, "reduce_scatter": False, "use_multi_rank_bucket_allreduce": False}, "ZERO-004",
+     causes.SCATTER_OFF),
     ({**GOOD_2, "offload_optimizer": {"device": "cpu"}}, "ZERO-005", causes.OFFLOAD_UNPINNED),
     ({**GOOD_2, "stage3_prefetch_bucket_size": 5e7}, "ZERO-006", causes.OTHER_STAGE),
     ({**GOOD_2, "overlap_com": True}, "ZERO-007", causes.MISSPELT),
@@ -152,6 +157,69 @@ def test_megatron_of_unknown_size_is_not_called_broken() -> None:
     assert any("WORLD_SIZE" in each.reason for each in found("pretrain_gpt.py", "train.sh"))
 
 
+TP_8 = "--tensor-model-parallel-size "
+ONE = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+ONE_HOST = "torchrun --nnodes 1 --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 1 "
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ('TP="${TP:-8}"\n' + ONE + ONE_HOST + TP_8 + "${TP}", []),
+        ('TP="${TP:-8}"\n' + ONE_HOST + TP_8 + "${TP}", [("OVERLAP-005", causes.CONNECTIONS)]),
+        (ONE + ONE_HOST + TP_8 + "${TP:-8}", []),
+        (ONE + ONE_HOST + TP_8 + "${TP:-2}", [("OVERLAP-001", causes.OFF)]),
+        ("TP=2\nTP=${TP:-8}\n" + ONE + ONE_HOST + TP_8 + "$TP", [("OVERLAP-001", causes.OFF)]),
+        ("tp_size=8\n" + ONE + ONE_HOST + TP_8 + "$tp_size", []),
+        ("tp_size=${1:-8}\n" + ONE + ONE_HOST + "--tensor-model-parallel-size=$tp_size", []),
+        ("N=${NNODES:-2}\n" + ONE + 'torchrun --nnodes="$N" --nproc_per_node=8 pretrain_gpt.py '
+         + TP_8 + "8", [("OVERLAP-001", causes.OFF)]),
+        ("export CUDA_DEVICE_MAX_CONNECTIONS=${CUDA_DEVICE_MAX_CONNECTIONS:-1}\n" + ONE_HOST
+         + TP_8 + "8", []),
+        ('ARGS="' + GOOD.strip() + '"\nDEBUG=0\n' + LAUNCH + "$ARGS", []),
+        ("CUDA_DEVICE_MAX_CONNECTIONS=${OTHER-'8'}\n" + ONE_HOST + TP_8 + "8",
+         [("OVERLAP-005", causes.CONNECTIONS)]),
+    ],
+)  # fmt: skip
+def test_variables_of_a_script_are_filled_in(
+    script: str, expected: list[tuple[str, Cause]]
+) -> None:
+    assert wrong(script, "train.sh") == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("t.sh", ONE + ONE_HOST + TP_8 + "$TP", "t.sh:2: tensor_model_parallel_size is $TP"),
+        ("t.sh", "TP=\n" + ONE_HOST + GOOD + TP_8 + "${TP:-}", "size is ${TP:-}"),
+        ("t.sh", ONE_HOST + GOOD + TP_8 + "${TP}", "tensor_model_parallel_size is ${TP}"),
+        ("t.sh", ONE_HOST + GOOD + TP_8 + "$((N / 2))", "tensor_model_parallel_size is $((N"),
+        ("t.sh", ONE + 'torchrun --nnodes="$N" --nproc_per_node 8 pretrain_gpt.py', "WORLD_SIZE"),
+        ("t.sh", "CUDA_DEVICE_MAX_CONNECTIONS=$N\n" + ONE_HOST + GOOD + TP_8 + "8",
+         "t.sh:1: CUDA_DEVICE_MAX_CONNECTIONS is $N"),
+        ("t.sh", "x.py --ddp_bucket_cap_mb $CAP", "bucket_cap_mb is $CAP"),
+        ("t.sh", "x.py --ddp_find_unused_parameters $UNUSED", "find_unused_parameters is $UNUSED"),
+        ("m.py", "m = DDP(m, bucket_cap_mb=args.cap)", "m.py:1: bucket_cap_mb is args.cap"),
+        ("m.py", "m = DDP(m, find_unused_parameters=args.unused)", "parameters is args.unused"),
+        ("f.json", '{"transformer_layer_cls_to_wrap": ["Layer"]}', "left to Transformers"),
+        ("t.sh", "x.py --fsdp 'full_shard auto_wrap'", "left to Transformers"),
+        ("m.py", "a = TrainingArguments(fsdp='full_shard')", "left to Transformers"),
+    ],
+)  # fmt: skip
+def test_what_is_set_elsewhere_is_not_taken_for_the_default(
+    file: str, text: str, says: str
+) -> None:
+    assert wrong(text, file) == []
+    told = [each for each in found(text, file) if each.kind is Kind.UNDECIDABLE]
+    assert any(says in each.reason for each in told), told
+
+
+def test_arguments_after_a_flag_are_not_its_value() -> None:
+    script = LAUNCH + GOOD.replace(" ", " $MORE ", 1)
+    assert wrong(script, "train.sh") == []
+    assert all(each.kind is not Kind.UNDECIDABLE for each in found(script, "train.sh"))
+
+
 # --- DDP and FSDP -------------------------------------------------------------------------------
 
 
@@ -178,6 +246,24 @@ def test_megatron_of_unknown_size_is_not_called_broken() -> None:
          [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
         ("m.py", "m = FSDP(m, backward_prefetch=None)\n", [("OVERLAP-006", causes.PREFETCH_OFF)]),
         ("m.py", "m = FSDP(m, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)\n", []),
+        ("a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_backward_prefetch: NO_PREFETCH\n", []),
+        ("a.yaml", "distributed_type: MULTI_GPU\nnum_processes: 16\n", []),
+        ("f.json", '{"version": 2, "backward_prefetch": "no_prefetch"}', []),
+        ("f.json", '{"version": 1, "min_num_params": 0}', [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("a.json", '{"output_dir": "o", "ddp_bucket_cap_mb": 0.2}',
+         [("BUCKET-002", causes.TOO_SMALL)]),
+        ("m.py", "fully_shard(layer, reshard_after_forward=True)\nfully_shard(model)\n", []),
+        ("m.py", "a = TrainingArguments(output_dir='o', ddp_find_unused_parameters=True,\n"
+         "  ddp_bucket_cap_mb=2048)\n",
+         [("BUCKET-003", causes.TOO_LARGE), ("OVERLAP-007", causes.UNUSED)]),
+        ("m.py", "a = SFTConfig(fsdp='full_shard',\n"
+         "  fsdp_config={'backward_prefetch': 'no_prefetch'})",
+         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("m.py", "a = SFTConfig(fsdp='full_shard', fsdp_config={'fsdp_version': 2})", []),
+        ("m.py", "t = L.Trainer(devices=8, strategy='ddp_find_unused_parameters_true')",
+         [("OVERLAP-007", causes.UNUSED)]),
+        ("m.py", "t = L.Trainer(devices=8, strategy='ddp_find_unused_parameters_false')", []),
+        ("m.py", "t = L.Trainer(devices=8, strategy='fsdp')", []),
         ("m.py", "m = torch.nn.parallel.DistributedDataParallel(m, bucket_cap_mb=size)\n", []),
     ],
 )  # fmt: skip
@@ -190,6 +276,19 @@ def test_what_was_set_is_not_called_default() -> None:
     told = found("model = DistributedDataParallel(model, bucket_cap_mb=0.5)", "train.py")
     (right,) = [each.reason for each in told if each.status is Status.PASS]
     assert right == "train.py:1: DDP: overlap as by default"
+
+
+def test_deepspeeds_json_may_hold_comments() -> None:
+    text = """{
+  // by hand: "stage": 3
+  "train_micro_batch_size_per_gpu": 4, # "http://x" is none
+  "zero_optimization": { /* both
+    lines */ "stage": 2, "note": "a // b, }",
+    "overlap_comm": false,
+  },
+}"""
+    (verdict,) = [each for each in found(text) if each.status is Status.WARN]
+    assert verdict.reason.startswith("ds.json:6: overlap_comm is false")
 
 
 def test_ddps_own_log() -> None:
@@ -221,6 +320,8 @@ def test_many_small_buckets_in_ddps_log() -> None:
         ("ds.json", '{"zero_optimization": {\n"overlap_comm": "yes"}}', "ds.json:2: error: o"),
         ("ds.json", '{"zero_optimization": 3}', "ds.json:1: error: zero_optimization"),
         ("ds.json", '{"zero_optimization":\n{"reduce_bucket_size": -1}}', "ds.json:2: error: r"),
+        ("ds.json", '{ // a\n"zero_optimization": {"stage" 2}}', "ds.json:2:31: error: no JSON"),
+        ("ds.json", '{"zero_optimization": {}} /* cut', "ds.json:1:27: error: no JSON"),
         ("ds.json", "[]", "ds.json:1: error: no JSON object"),
         ("ds.json", "", "ds.json:1:1: error: no JSON"),
         ("ds.json", '{"lr": 1}', "ds.json:1: error: neither DeepSpeed"),

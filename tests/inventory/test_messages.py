@@ -138,7 +138,7 @@ ERRORS: list[tuple[str, str | bytes, str]] = [
         "i.ini",
         "a commcheck_platform=x\n",
         "i.ini:1:22: error: commcheck_platform is 'x'; wanted one of gpu-roce, gpu-ib, gpu-efa, "
-        "ascend, unknown [platform]",
+        "gpu-tcp, ascend, unknown [platform]",
     ),
     (
         "y.yml",

@@ -19,6 +19,7 @@ from commcheck.jobs.writes import Limits as WriteLimits
 from commcheck.jobs.writes import write_job
 from commcheck.loads import site_of
 from commcheck.model import Accelerator, Host, Machine, Rail, Status
+from tests.jobs.recordings import text_of
 
 NONE = Machine("gpu-01", "gpu-roce")
 PERF = "/opt/nccl-tests/build/all_gather_perf"
@@ -295,6 +296,26 @@ def test_a_run_that_hung_says_how_far_it_came() -> None:
     answered = Answered(outputs=(Output(text),), timed_out=True)
     told = collective_job("pairs").read(Run(("gpu-1", "gpu-2")), both, Limits(), answered)
     assert "right after its ranks had met" in told.verdicts[0].reason
+
+
+@pytest.mark.parametrize(
+    ("platform", "fabric", "status"),
+    [("gpu-efa", None, "fail"), ("gpu-roce", True, "fail"), ("gpu-roce", None, "skip")],
+)
+def test_a_run_is_held_against_all_nics_that_are_for_training(
+    platform: str, fabric: bool | None, status: str
+) -> None:
+    rails = tuple(Rail(index=at, hca=f"rdma{at}", fabric=fabric) for at in range(32))
+    both = {}
+    for name in ("gpu-a01", "gpu-a04"):
+        made = member(name, platform=platform, commcheck_line_rate_gbits=100)
+        both[name] = replace(made, machine=replace(made.machine, rails=rails))
+    text = text_of("16_allreduce_2node_one_rail_at_100g.txt")
+    limits = Limits(collective="all_reduce")
+    job = collective_job("pairs")
+    told = job.read(Run(tuple(both)), both, limits, Answered(outputs=(Output(text),)))
+    assert told.verdicts[0].status.value == status, told.verdicts[0].reason
+    assert "of 400" in told.verdicts[0].reason
 
 
 # --- is the host free? --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,73 @@ def test_what_is_too_little_for_one_nic_fails_without_the_number_of_rails() -> N
     # 71 GB/s at its best: there is more than one NIC, and so one says nothing.
     verdict = analyse_sweeps(files("06"), Told(nic_gbits=400)).results[0].findings[0].verdict
     assert "of 50 GB/s" not in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("number", "told", "status"),
+    [
+        ("04", Told(nic_gbits=100, rails=32), "pass"),  # 363 GB/s of 400
+        ("16", Told(nic_gbits=100, rails=32), "fail"),  # 95 GB/s
+        ("16", Told(nic_gbits=100, rails=16, gpus=16), "pass"),  # half of the GPUs, 8 NICs
+    ],
+)
+def test_nics_are_shared_by_all_gpus_of_a_host(number: str, told: Told, status: str) -> None:
+    verdict = analyse_sweeps(files(number), told).results[0].worst.verdict
+    assert verdict.status.value == status, verdict.reason
+
+
+NPUS = Told(nic_gbits=200, rails=8, nranks=16, hosts=2)
+NVIDIAS = ("nvidia", "dcgmi", "NCCL_", "ib_write_bw", "/sys/class/infiniband")
+
+
+@pytest.mark.parametrize(
+    ("number", "reference", "status", "told"),
+    [
+        ("31", None, Status.SKIP, "66% of 200 GB/s"),
+        ("32", None, Status.SKIP, "what healthy NPUs reach of it is not known"),
+        ("33", None, Status.FAIL, "3.0% of 200 GB/s"),
+        ("31", 130.0, Status.PASS, "declared for this run"),
+        ("31", 190.0, Status.FAIL, "69% of 190 GB/s"),
+        ("34", None, Status.FAIL, "wrong data at 32 MiB, 64 MiB"),
+    ],
+)
+def test_npus_are_held_against_a_reference(
+    number: str, reference: float | None, status: Status, told: str
+) -> None:
+    """No figure of healthy NPUs is known: below the bound of their ports only a tenth is proof."""
+    analysis = analyse_sweeps(files(number), replace(NPUS, reference_gbytes=reference))
+    verdict = analysis.results[0].worst.verdict
+    assert (verdict.status, told in verdict.reason) == (status, True), verdict.reason
+    commands = " ".join(remedy.command for remedy in verdict.remedies)
+    assert [word for word in NVIDIAS if word in commands] == []
+    assert bool(verdict.remedies) is (status is Status.FAIL)
+    if status is Status.SKIP:
+        assert "--reference GB/s" in verdict.reason
+
+
+def test_gpus_are_told_no_commands_for_npus() -> None:
+    for number in ("05", "06", "07", "16"):
+        verdict = analyse_sweeps(files(number), TOLD).results[0].findings[0].verdict
+        commands = " ".join(remedy.command for remedy in verdict.remedies)
+        assert verdict.remedies
+        assert [word for word in ("hccn_tool", "npu-smi", "ascend") if word in commands] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        (replace(NPUS, rails=None), "give the number of NICs of a host: --rails N"),
+        (replace(NPUS, nic_gbits=None), "give the line rate of a NIC: --nic-gbps GBITS"),
+        (
+            replace(NPUS, nic_gbits=None, rails=None),
+            "give the line rate of a NIC and the number of NICs of a host: "
+            "--nic-gbps GBITS --rails N",
+        ),
+    ],
+)
+def test_only_what_was_not_given_is_asked_for(told: Told, wanted: str) -> None:
+    verdict = analyse_sweeps(files("31"), told).results[0].worst.verdict
+    assert wanted in verdict.reason
 
 
 def test_hccl_without_ranks_shows_no_busbw() -> None:

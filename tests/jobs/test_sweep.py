@@ -18,6 +18,7 @@ from commcheck.model import Status
 
 H100 = "NVIDIA H100 80GB HBM3"
 FABRIC = Fabric(nic_gbits=400, rails=8)
+P5 = Fabric(nic_gbits=100, rails=32, gpus=8)  # AWS p5.48xlarge: 4 NICs for each GPU
 RING = replace(FABRIC, algorithm="Ring")
 VERDICT_SIZES = tuple(1 << power for power in range(20, 34))
 
@@ -83,6 +84,10 @@ def verdict_of(made: Sweep, fabric: Fabric = RING, asked: Asked | None = None) -
         ("all_gather", 2, FABRIC, 400, 1.0),
         ("reduce_scatter", 4, FABRIC, 400, 1.0),
         ("all_gather", 2, Fabric(nic_gbits=100, rails=4), 50, 1.0),
+        ("all_gather", 2, P5, 400, 1.0),
+        ("alltoall", 2, P5, 93.75, 1.0),
+        ("sendrecv", 2, P5, 12.5, 1.0),
+        ("all_gather", 2, replace(FABRIC, rails=10, gpus=8), 400, 1.0),  # two serve the host
         ("alltoall", 2, FABRIC, 93.75, 1.0),
         ("alltoall", 8, FABRIC, 56.25, 1.0),
         ("sendrecv", 2, FABRIC, 50, 1.0),
@@ -104,7 +109,20 @@ def test_one_gpu_a_host_has_one_nic() -> None:
     made = run((), 2, "all_gather", nranks=2, ranks=ranks_on(2, 1))
     found, _ = expectation(made, FABRIC, 2)
     assert found is not None
-    assert (found.gbytes, found.ceiling) == (50, 400)
+    assert (found.gbytes, found.ceiling, found.most) == (50, 400, 400)
+    found, _ = expectation(made, replace(FABRIC, gpus=8), 2)
+    assert found is not None
+    assert (found.gbytes, found.most) == (50, None)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "share"), [(FABRIC, 1), (Fabric(nic_gbits=400, rails=4), 0.5), (P5, 4)]
+)
+def test_groups_that_run_at_once_share_the_nics(fabric: Fabric, share: float) -> None:
+    rails = tuple(replace(rank, group=rank.device) for rank in ranks_on(2))
+    found, _ = expectation(run((), 2, "all_gather", ranks=rails, split=True), fabric, 2)
+    assert found is not None
+    assert found.gbytes == pytest.approx(share * (fabric.nic_gbits or 0) / 8)
 
 
 @pytest.mark.parametrize(("count", "reference"), [(4, 363), (8, 470)])
@@ -181,6 +199,35 @@ def test_more_than_the_network_can_carry_is_no_pass() -> None:
     assert verdict.status is Status.SKIP
     assert "more than the network can carry" in verdict.reason
     assert verdict_of(run(rows_of(alpha_beta(480))), FABRIC) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    ("peak", "fabric", "status"),
+    [
+        (385, P5, "pass"),
+        (150, P5, "fail"),  # of one NIC for each GPU it were 150 %
+        (150, replace(P5, gpus=None), "skip"),  # nobody knows whether all 32 are for training
+        (385, replace(P5, gpus=None), "pass"),
+        (60, replace(P5, gpus=None), "fail"),
+    ],
+)
+def test_more_nics_than_gpus(peak: float, fabric: Fabric, status: str) -> None:
+    made = run(rows_of(alpha_beta(peak), "all_gather"), collective="all_gather")
+    verdict = sweep.judge(made, fabric)[0]
+    assert verdict.status.value == status, verdict.reason
+    if status == "skip":
+        assert "150% of 100 GB/s" in verdict.reason
+        assert "37% of 400 GB/s if the 32 NICs" in verdict.reason
+        assert "--gpus" in verdict.reason
+
+
+@pytest.mark.parametrize(("peak", "status"), [(380, "pass"), (190, "skip"), (90, "fail")])
+def test_of_a_bond_a_connection_may_use_one_port_or_all(peak: float, status: str) -> None:
+    bonds = Fabric(nic_gbits=200, rails=8, gpus=8, ports=2, algorithm="Ring")
+    made = run(rows_of(alpha_beta(peak), "all_gather"), collective="all_gather")
+    verdict = sweep.judge(made, bonds)[0]
+    assert verdict.status.value == status, verdict.reason
+    assert ("with both ports of each bond" in verdict.reason) is (status == "skip")
 
 
 def test_a_short_sweep_that_still_rises_is_not_judged_slow() -> None:
@@ -332,7 +379,8 @@ def test_no_rows_have_no_shape() -> None:
 
 
 def test_every_signature_is_declared_and_has_remedies_in_two_languages() -> None:
-    known = (*causes.SIGNATURES, causes.RDMA_SLOW, causes.RDMA_PCIE, *causes_places.PLACES)
+    rdma = (causes.RDMA_SLOW, causes.RDMA_FALLS, causes.RDMA_PCIE)
+    known = (*causes.SIGNATURES, *rdma, *causes_places.PLACES)
     assert len({cause.slug for cause in known}) == len(known)
     for cause in known:
         assert cause.remedies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from commcheck.errors import UsageError
 from commcheck.model import Host, Kind, Status
+from commcheck.nccl.environment.causes import RANK_TABLE
 from commcheck.nccl.environment.documents import declared
 from commcheck.nccl.environment.model import Layer, Setting, effective
 from commcheck.nccl.environment.names import default_of, is_kept, nearest, params
@@ -150,6 +152,192 @@ spec:
 """
     (worker,) = declared(text, "job.yaml")
     assert (worker.shm_default, worker.gpus, len(worker.unread)) == (False, 8, 2)
+
+
+def values(text: str) -> list[dict[str, str]]:
+    """The variables of each rank of a document."""
+    found = (effective(one.layers)[0] for one in declared(text, "f"))
+    return [{name: setting.value for name, setting in each.items()} for each in found]
+
+
+SIDECAR = """
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+  - {name: rx-daemon, image: daemon, env: [{name: NCCL_DEBUG, value: INFO}]}
+  - name: train
+    env: [{name: NCCL_ALGO, value: Ring}]
+    resources: {limits: {nvidia.com/gpu: 8}}
+    volumeMounts: [{name: shm, mountPath: /dev/shm}]
+"""
+LAUNCHED = """
+kind: MPIJob
+metadata: {name: sweep}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      template: {spec: {containers: [{name: launcher, env: [{name: NCCL_IB_TC, value: "106"}],
+        command: [bash, -c], args: [LINE]}]}}
+    Worker:
+      template: {spec: {containers: [{name: worker, RESOURCES
+        env: [{name: NCCL_DEBUG, value: WARN}]}]}}
+"""
+MPIRUN = """
+  "export NCCL_NET=IB\\nexport NCCL_PROTO=LL\\n
+  mpirun -np 16 -x NCCL_DEBUG=INFO -x NCCL_NET \\\\\\n -x NCCL_IB_TC
+  -x NCCL_IB_SL=$SL all_reduce_perf"
+"""
+
+
+def test_a_container_without_gpus_beside_one_with_them_is_no_rank() -> None:
+    assert values(SIDECAR) == [{"NCCL_ALGO": "Ring"}]
+    # Without a word on GPUs nobody can tell which of them runs ranks.
+    assert len(values(SIDECAR.replace("nvidia.com/gpu", "memory"))) == 2
+    claimed = SIDECAR.replace("image: daemon", "resources: {claims: [{name: gpus}]}")
+    assert len(values(claimed)) == 2
+
+
+@pytest.mark.parametrize("asks", ["resources: {limits: {nvidia.com/gpu: 8}},", ""])
+def test_what_a_launcher_hands_over_is_the_workers(asks: str) -> None:
+    text = LAUNCHED.replace("LINE", MPIRUN).replace("RESOURCES", asks)
+    want = {"NCCL_DEBUG": "INFO", "NCCL_NET": "IB", "NCCL_IB_TC": "106"}
+    assert values(text) == [want]
+    words = '"exec mpiexec -genv NCCL_ALGO Ring -env NCCL_DEBUG INFO all_reduce_perf"'
+    text = LAUNCHED.replace("LINE", words).replace("RESOURCES", asks)
+    assert values(text) == [{"NCCL_DEBUG": "INFO", "NCCL_ALGO": "Ring"}]
+
+
+def test_what_a_container_runs_counts() -> None:
+    text = """
+kind: Pod
+spec:
+  containers:
+  - name: train
+    command: [/bin/bash, -lc]
+    args:
+    - |
+      # export NCCL_PROTO=LL
+      export NCCL_IB_TC=106
+      bash -c 'export NCCL_ALGO=Ring; torchrun train.py'
+    env: [{name: NCCL_IB_TC, value: "26"}]
+"""
+    assert values(text) == [{"NCCL_IB_TC": "106", "NCCL_ALGO": "Ring"}]
+    where = effective(declared(text, "f")[0].layers)[0]["NCCL_IB_TC"].where
+    assert where == "f (train: command):2"
+
+
+PLAIN = [
+    "services: {train: {environment: [NCCL_NET=IB, NCCL_DEBUG], image: x}}",
+    "services: {train: {environment: {NCCL_NET: IB}, image: x}}",
+    '[{"Name": "/train", "Config": {"Env": ["PATH=/bin", "NCCL_NET=IB"]}}]',
+    '{"configurations": [{"env": {"NCCL_NET": "IB"}}]}',
+    "envs: {NCCL_NET: IB}\nrun: torchrun train.py\n",
+]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_documents_of_compose_docker_and_others(text: str) -> None:
+    assert values(text) == [{"NCCL_NET": "IB"}]
+
+
+def test_services_of_one_document_are_no_ranks_of_one_job(tmp_path: Path) -> None:
+    text = "services: {a: {environment: [NCCL_NET=IB]}, b: {environment: [NCCL_NET=Socket]}}"
+    (tmp_path / "compose.yaml").write_text(text)
+    analysis = analyse_env([str(tmp_path / "compose.yaml")])
+    assert "ENV-001" not in {finding.verdict.rule for finding in analysis.results[0].findings}
+
+
+FORMS = [
+    "docker run -e NCCL_NET=IB train",
+    "docker run --env NCCL_NET=IB train",
+    "docker run --env=NCCL_NET=IB train",
+    "docker run -eNCCL_NET=IB train",
+    "mpiexec.hydra -n 16 -genv NCCL_NET IB train",
+    "srun bash -c 'export NCCL_NET=IB; train'",
+    "FROM scratch\nENV NCCL_NET=IB\n",
+    "FROM scratch\nENV NCCL_NET IB\n",
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_forms_of_a_command(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    (told,) = analyse_env([str(tmp_path / "x")]).facts["environments"]  # type: ignore[misc] # one of a list
+    assert {name: each["value"] for name, each in told["settings"].items()} == {"NCCL_NET": "IB"}  # type: ignore[has-type]
+
+
+def test_a_list_behind_docker_s_option_is_one_value() -> None:
+    found = script("docker run --env=NCCL_IB_HCA=mlx5_0,mlx5_1 x", "f").settings
+    assert found["NCCL_IB_HCA"].value == "mlx5_0,mlx5_1"
+
+
+def test_what_is_named_and_not_read_is_no_pass(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text('[env]\nset = [["NCCL_IB_DISABLE", "1"]]\n')
+    with pytest.raises(UsageError, match="names NCCL_IB_DISABLE in a form that is not read"):
+        analyse_env([str(tmp_path / "x.toml")])
+    (tmp_path / "pod.yaml").write_text(
+        "kind: Pod\nspec: {containers: [{name: t, args: [--env-json, '{\"NCCL_IB_DISABLE\": 1}'],"
+        " volumeMounts: [{mountPath: /dev/shm}]}]}\n"
+    )
+    (finding,) = [
+        finding
+        for finding in analyse_env([str(tmp_path / "pod.yaml")]).results[0].findings
+        if finding.verdict.kind is Kind.UNDECIDABLE
+    ]
+    assert "names NCCL_IB_DISABLE" in finding.verdict.reason
+    for harmless in ("# NCCL_IB_DISABLE=1", "echo $NCCL_IB_DISABLE ${NCCL_IB_DISABLE:-0}"):
+        (tmp_path / "x.toml").write_text(harmless + "\n")
+        with pytest.raises(UsageError, match="no variable"):
+            analyse_env([str(tmp_path / "x.toml")])
+
+
+def table(*npus: tuple[str, str, str, str], **more: object) -> str:
+    """A rank table of NPUs: rank, server, device, address."""
+    servers = {server: [n for n in npus if n[1] == server] for _, server, _, _ in npus}
+    listed = [
+        {
+            "server_id": server,
+            "device": [
+                {"rank_id": rank, "device_id": device, "device_ip": address}
+                for rank, _, device, address in of
+            ],
+        }
+        for server, of in servers.items()
+    ]
+    return json.dumps({"version": "1.0", "status": "completed", "server_list": listed, **more})
+
+
+NPU_0, NPU_1 = ("0", "node-01", "0", "192.0.2.1"), ("1", "node-02", "0", "192.0.2.2")
+GROUPS = json.dumps(
+    {
+        "status": "completed",
+        "server_group_list": [
+            json.loads(table(NPU_0, NPU_1)),
+            json.loads(table(("0", "node-03", "", "192.0.2.3"), ("1", "node-03", "", ""))),
+        ],
+    }
+)
+TABLES = [
+    (table(NPU_0, NPU_1), ""),
+    (table(NPU_0, ("1", "node-01", "1", "")), ""),
+    (table(NPU_0, ("1", "node-02", "0", "192.0.2.1")), "device_ip 192.0.2.1 stands there 2 times"),
+    (table(NPU_0, ("0", "node-02", "0", "192.0.2.2")), "rank_id 0 stands there 2 times"),
+    (table(NPU_0, ("1", "node-01", "0", "192.0.2.2")), "device_id 0 of node-01 stands there 2"),
+    (table(NPU_0, NPU_1, status="initializing"), "it is not complete yet"),
+    (GROUPS, ""),
+]
+
+
+@pytest.mark.parametrize(("text", "fault"), TABLES)
+def test_a_rank_table(text: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "hccl.json").write_text(text)
+    analysis = analyse_env([str(tmp_path / "hccl.json")])
+    (finding,) = analysis.results[0].findings
+    assert fault in finding.verdict.reason
+    cause = RANK_TABLE if fault else None
+    assert (finding.verdict.cause, finding.verdict.status is Status.FAIL) == (cause, bool(fault))
+    assert "a rank table, NPUs: " in str(analysis.screen)
 
 
 def findings(*files: str, inventory: dict[str, Host] | None = None) -> dict[str, set[Status]]:

@@ -17,47 +17,20 @@ from hypothesis import strategies as st
 from commcheck.errors import UsageError
 from commcheck.model import Kind, Status, Verdict
 from commcheck.nccl import flight, flight_rules
+from commcheck.nccl.flight_groups import by_rank, some
 from commcheck.nccl.flight_rules import (
     DIFFERENT,
     NEVER_CALLED,
     NOT_REACHED,
     SIZES,
     STUCK,
-    by_rank,
     judge,
-    some,
 )
 from commcheck.nccl.offline_hang import analyse_hang
+from tests.nccl.recorders import DONE, IN, dumps, entry
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "flight-recorder"
 
-
-def entry(seq: int, **more: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "collective_seq_id": seq,
-        "process_group": ("0", "default_pg"),
-        "profiling_name": "nccl:all_reduce",
-        "input_sizes": [[1024]],
-        "input_dtypes": ["Float"],
-        "output_sizes": [[1024]],
-        "state": "completed",
-        "is_p2p": False,
-        "op_id": seq,
-    }
-    return {**told, **more}
-
-
-def dumps(*ranks: list[dict[str, Any]], members: int | None = None) -> dict[int, flight.Dump]:
-    config = {"0": {"ranks": str(list(range(members or len(ranks)))), "desc": "default_pg"}}
-    return by_rank(
-        [
-            flight.dump({"version": "2.10", "entries": entries, "pg_config": config}, f"r_{rank}")
-            for rank, entries in enumerate(ranks)
-        ]
-    )
-
-
-DONE, IN = entry(1), entry(2, state="started")
 
 # (what each rank recorded, rule, status, cause)
 TABLE = [
@@ -104,7 +77,7 @@ def test_the_missing_rank_is_named_with_its_last_call() -> None:
 def test_a_missing_dump_is_unknown_and_named() -> None:
     stuck = only(judge(dumps([DONE, IN], [DONE, IN], members=3)))
     assert (stuck.kind, stuck.rule) == (Kind.UNDECIDABLE, "FR-001")
-    assert "no dump of rank 2" in stuck.reason
+    assert "nothing is recorded of rank 2" in stuck.reason
     done = only(judge(dumps([DONE], [DONE], members=3)))
     assert (done.kind, done.rule) == (Kind.UNDECIDABLE, "FR-001")
 
@@ -207,7 +180,7 @@ PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
     max_leaves=12,
 )
-KEYS = st.sampled_from([*entry(1), "frames", "p2p_seq_id", "pg_id"])
+KEYS = st.sampled_from([*entry(1), "frames", "p2p_seq_id", "pg_id", "seq_id", "record_id"])
 
 
 @settings(max_examples=25, deadline=None)

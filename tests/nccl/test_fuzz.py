@@ -16,6 +16,7 @@ from commcheck.nccl.judge import judge
 from tests.nccl.made import job, ranks, read
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "nccl-logs"
+HCCL_HEAD = "[ERROR] HCCL(1,p):2026-01-05-10:00:00.000.000 [a.cc:1] [7]"
 LOGS = sorted(path for path in RECORDED.rglob("*") if path.is_file() and path.suffix != ".md")
 TEXTS = {
     path.name: path.read_bytes()
@@ -40,7 +41,7 @@ def facts(found: Job) -> dict[str, set[object]]:
         "errors": {e.kind for p in found.procs.values() for e in p.errors},
         "timeouts": {(t.rank, t.seq) for t in found.timeouts},
         "codes": {code.code for code in found.hccl.codes},
-        "links": {(k.source, k.target) for k in found.hccl.links},
+        "links": {(k.source.rank, k.target.rank) for k in found.hccl.links},
     }
 
 
@@ -123,10 +124,12 @@ def test_ten_logs_interleaved_at_random(seed: int) -> None:
         "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via NET/" + "x/1" * 300 + "\n",
         '{"log":"' + "{" * 400 + " NCCL \n",
         "[ERROR] HCCL(1,p):" + "createLink para:rank[" * 60 + "\n",
+        HCCL_HEAD + "Task run failed, groupRank " * 150 + "\n",
+        HCCL_HEAD + "|  192.0.2.1(1)  |  16666  |  192.0.2.2(" * 100 + "\n",
         "\x1b[" * 300 + "NCCL\n",
         "[Rank 0] Watchdog caught ProcessGroupNCCL " * 40 + "\n",
     ],
-    ids=["tokens", "heads", "path", "json", "hccl", "escapes", "torch"],
+    ids=["tokens", "heads", "path", "json", "hccl", "task", "table", "escapes", "torch"],
 )
 def test_hostile_lines_cost_linear_time(line: str) -> None:
     small, large = line * 40, line * 400

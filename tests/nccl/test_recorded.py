@@ -81,8 +81,8 @@ BROKEN = {
     "09-gid-modify-qp-2n4r-2.24.3.log": {("LOG-036", ("gpu-h01",)), ("LOG-036", ("gpu-h02",))},
     "10-version-mismatch-2n4r-2.23-2.21.log": {("LOG-016", ("img-old-0",))},
     "11-torchrun-watchdog-2n4r-2.21.5.log": {("LOG-048", ("gpu-k02",))},
-    "15-hccl-ei0006": {("HLOG-001", ("192.0.2.31",)), ("HLOG-003", ("192.0.2.32",))},
-    "15b-hccl-rootinfo-missing-ranks.log": {("HLOG-001", ()), ("HLOG-002", ())},
+    "15-hccl-ei0006": {("HLOG-003", ("192.0.2.32",))},
+    "15b-hccl-rootinfo-missing-ranks.log": {("HLOG-002", ())},
     "22-mixed-ib-socket-2n4r-2.27.7.log": {("LOG-002", ("gpu-r02",)), ("LOG-006", ("gpu-r02",))},
     "diag/init-diag-failing-2.32.3.log": {
         ("DIAG-003", ("gpu-t02",)),
@@ -240,13 +240,17 @@ def test_unused_rails_fail_where_the_inventory_names_them() -> None:
 def test_hccl_facts() -> None:
     hccl = read("15-hccl-ei0006").hccl
     assert (hccl.nranks, hccl.servers) == (4, 2)
-    assert [(link.source, link.target) for link in hccl.links] == [(0, 2), (1, 3), (2, 3)]
+    ranks = [(link.source.rank, link.target.rank) for link in hccl.links]
+    assert [pair for pair in ranks if pair != (None, None)] == [(0, 2), (1, 3), (2, 3)]
+    assert {link.target.address for link in hccl.links} == {"", "198.51.100.42", "198.51.100.43"}
     silent = hccl.of_rank(3)
     assert silent is not None
     assert (silent.errors, silent.server, silent.device) == (0, "192.0.2.32", 1)
     assert silent.env["HCCL_RDMA_TC"] == "106"
     root = next(v for v in verdicts(read("15-hccl-ei0006")) if v.rule == "HLOG-003")
     assert "rank 3 (192.0.2.32 device 1)" in root.reason
+    ping = next(each.command for each in root.remedies if "ping" in each.command)
+    assert ping == "ssh 192.0.2.31 hccn_tool -i 1 -ping -g address 198.51.100.43"
 
 
 def test_no_rdma_link_between_servers_is_told() -> None:

@@ -25,7 +25,8 @@ MS = {
     "exposed_comm_strict_ms": "exposed_strict_ns",
     "longest_blank_ms": "longest_blank_ns",
     "idle_ms": "idle_ns",
-    "host_wait_idle_ms": "host_wait_ns",
+    "host_wait_idle_ms": "host_gap_ns",
+    "host_only_wait_ms": "host_wait_ns",
 }
 
 
@@ -48,7 +49,7 @@ def assert_identity(step: Step) -> None:
     assert min(parts) >= 0
     assert step.overlapped_ns + step.exposed_ns == step.comm_ns
     assert step.exposed_strict_ns <= step.exposed_ns
-    assert step.longest_blank_ns <= step.exposed_ns
+    assert (step.longest_blank_ns or 0) <= step.exposed_ns
 
 
 def assert_as_expected(facts: RankFacts, want: dict[str, Any], skip: frozenset[str]) -> None:

@@ -280,6 +280,8 @@ def step_metrics(events, s, e, host, o, before=(), after=()):
     allu = union((x.start, x.end) for x in events)
     over = intersect(comm, comp)
     blank = subtract(comm, comp)
+    cs = sorted((x for x in events if x.kind == "compute"), key=lambda x: x.start)
+    host_gap = sum(max(0, b.start - a.end) for a, b in zip(cs, cs[1:]) if b.launch + call_ns(o) > a.end)
     host_wait = host_wait_ns(before, events, after, s, e, o)
     t = e - s
     d = {"step_time_ms": ms(t), "host_step_ms": ms(host), "compute_busy_ms": ms(length(comp)),
@@ -288,7 +290,8 @@ def step_metrics(events, s, e, host, o, before=(), after=()):
          "longest_blank_ms": ms(max((y - x for x, y in blank), default=0)),
          "idle_ms": ms(t - length(allu)), "overlap_ratio": ratio(length(over), length(comm)),
          "comm_share": ratio(length(comm), t), "exposed_share": ratio(length(blank), t),
-         "compute_share": ratio(length(comp), t), "host_wait_idle_ms": ms(host_wait),
+         "compute_share": ratio(length(comp), t), "host_wait_idle_ms": ms(host_gap),
+         "host_only_wait_ms": ms(host_wait),
          "kernels": sum(x.kind != "mem" for x in events), "comm_kernels": sum(x.kind == "comm" for x in events)}
     f = [x for x in events if x.phase == "forward"]
     ag = union((x.start, x.end) for x in f if x.coll == "allgather")

@@ -175,6 +175,37 @@ def test_a_table_of_kernels_tells_what_its_trace_tells(tmp_path: Path) -> None:
     assert {result.check for result in analysis.results} == {"runtime.trace"}
 
 
+KERNELS = """\
+Step Id,Device_id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Num
+1,0,MatMulV2,MatMulV2,AI_CORE,1774670741777000.0\t,400.0,1,24
+1,0,hcom_allReduce__688_0_1,hcom_allReduce_,COMMUNICATION,1774670741777400.0\t,90.0,1,N/A
+1,0,MatMulV2,MatMulV2,AI_CORE,1774670741777500.0\t,500.0,1,24
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(line.partition(",")[2] for line in KERNELS.splitlines()),
+        KERNELS.replace("\n1,", "\n,"),
+    ],
+    ids=["no column", "an empty column"],
+)
+def test_a_table_of_kernels_without_steps_is_one_step(tmp_path: Path, text: str) -> None:
+    (facts,) = kerneltable.read(write(tmp_path / "kernel_details.csv", text))
+    (step,) = facts.steps
+    assert (step.name, step.time_ns, step.compute_ns) == ("all", 1_000_000, 900_000)
+    assert (step.comm_ns, step.exposed_ns, step.idle_ns) == (90_000, 90_000, 10_000)
+    assert any("judged as one step; give the profiler schedule=" in note for note in facts.notes)
+
+
+def test_at_level0_no_core_is_told_and_what_is_no_communication_computes(tmp_path: Path) -> None:
+    text = KERNELS.replace(",AI_CORE,", ",N/A,").replace(",COMMUNICATION,", ",N/A,")
+    (told,) = kerneltable.read(write(tmp_path / "kernel_details.csv", KERNELS))
+    (facts,) = kerneltable.read(write(tmp_path / "kernel_details.csv", text))
+    assert facts == told
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.trace.expected import assert_as_expected, assert_identity, facts_of, made, sample_jobs
 
 SMALL = {"layers": 4, "kernels": 3, "steps": 3}
-NPU_LACKS = frozenset({"host_wait_idle_ms", "bytes", "forward_ms"})
+NPU_LACKS = frozenset({"host_wait_idle_ms", "host_only_wait_ms", "bytes", "forward_ms"})
 
 CASES: dict[str, dict[str, Any]] = {
     "ddp": {},
@@ -94,15 +94,14 @@ SAMPLES = os.environ.get("COMMCHECK_SAMPLES", "")
 JOBS = list(sample_jobs(f"{SAMPLES}/traces")) if SAMPLES else []
 
 
-# Their host wait is by a former rule: whole gaps, and none before a step's first kernel.
-FORMER = frozenset({"host_wait_idle_ms"})
+SAMPLES_LACK = frozenset({"host_only_wait_ms"})
 
 
 @pytest.mark.skipif(not JOBS, reason="COMMCHECK_SAMPLES names no folder with traces")
 @pytest.mark.parametrize(("expected", "paths"), JOBS)
 def test_samples(expected: dict[str, Any], paths: list[Path]) -> None:
     for rank, path in enumerate(paths):
-        assert_as_expected(facts_of(path), expected["ranks"][str(rank)], FORMER)
+        assert_as_expected(facts_of(path), expected["ranks"][str(rank)], SAMPLES_LACK)
 
 
 @pytest.mark.parametrize("cap", [1, 25])

@@ -16,7 +16,8 @@ from commcheck.trace.ladder import judge, silent_ranks
 from commcheck.trace.limits import Limits
 from commcheck.trace.ranks import job_of
 from commcheck.trace.roles import Role
-from commcheck.trace.rungs import Known, pct, straggler
+from commcheck.trace.rungs import Known, pct
+from commcheck.trace.waiting import straggler
 from commcheck.trace.wire import busbw_told, unlike
 from tests.trace.expected import facts_of, made
 from tests.trace.make_trace import DEMO
@@ -73,6 +74,7 @@ def step(*, roles: dict[Role, tuple[float, float]] | None = None, **share: float
         longest_blank_ns=exposed,
         mem_extra_ns=0,
         idle_ns=100_000_000 - compute - exposed,
+        host_gap_ns=ns.get("host", 0),
         host_wait_ns=ns.get("host", 0),
         pause_ns=ns.get("pause", 0),
         longest_pause_ns=ns.get("pause", 0),
@@ -262,12 +264,18 @@ def test_remedies_are_those_of_the_framework(tmp_path: Path) -> None:
     assert verdict.remedies == (remedies.DDP_BUCKETS, remedies.DDP_VIEW)
     (verdict,) = judge(job(tmp_path, comm=40, exposed=35), Limits(), Known())
     assert verdict.remedies == causes.NOT_OVERLAPPED.remedies
+    alone = job(tmp_path, comm=40, exposed=35).ranks[0]
+    (verdict,) = judge(job_of([replace(alone, layout="ascend")]), Limits(), Known())
+    assert set(causes.NOT_OVERLAPPED.remedies) - set(verdict.remedies) == {remedies.CONNECTIONS}
     assert all(
-        remedies.remedies_for(cause, each)
+        remedies.remedies_for(cause, each, accelerator)
         for cause in causes.CAUSES
+        for accelerator in ("gpu", "npu", "")
         for each in ("FSDP", "FSDP2", "DDP", "DeepSpeed", "ZeRO-3", "Megatron", "")
     )
-    assert remedies.remedies_for(causes.GATHER_BOUND, "DeepSpeed")[0] is remedies.ZERO3_PREFETCH
+    assert (
+        remedies.remedies_for(causes.GATHER_BOUND, "DeepSpeed", "gpu")[0] is remedies.ZERO3_PREFETCH
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,8 +288,9 @@ def test_commands_are_those_of_the_device(tmp_path: Path, layout: str, command: 
     (verdict,) = judge(late, Limits(), Known())
     assert verdict.cause is causes.STRAGGLER
     assert verdict.remedies[0].command.startswith(command)
-    commands = [each.command for each in remedies.remedies_for(causes.EXPOSED, "", "npu")]
-    assert not any(each.startswith("all_reduce_perf") for each in commands)
+    for cause in causes.CAUSES:
+        told = remedies.remedies_for(cause, "", late.ranks[0].accelerator)
+        assert {each.accelerator for each in told} <= {"", late.ranks[0].accelerator}
 
 
 def quiet(rank: RankFacts, world: int | None) -> RankFacts:
@@ -432,9 +441,140 @@ def test_the_latency_of_a_small_message_is_that_of_the_smallest(
 
 
 def test_with_little_communication_a_missing_overlap_is_only_likely(tmp_path: Path) -> None:
-    little = judge(job(tmp_path, comm=29, exposed=29), Limits(), Known())[0]
-    much = judge(job(tmp_path, comm=30, exposed=29), Limits(), Known())[0]
-    assert [little.measured["sure"], much.measured["sure"]] == ["likely", "certain"]
+    """Certain where all ranks are seen, and none is late."""
+    paths, _ = made(tmp_path, layers=2, kernels=2, steps=2)
+    both = [facts_of(path) for path in paths]
+
+    def sure(*ranks: RankFacts, **share: Any) -> object:
+        steps = (step(**share),)
+        facts = job_of([replace(rank, steps=steps) for rank in ranks])
+        return judge(facts, Limits(), Known())[0].measured["sure"]
+
+    assert sure(*both, comm=29, exposed=29) == "likely"
+    assert sure(*both, comm=30, exposed=29) == "certain"
+    assert sure(both[0], comm=30, exposed=29) == "likely"
+    assert sure(*(replace(rank, calls=()) for rank in both), comm=30, exposed=29) == "likely"
+
+
+def table(*ranks: dict[str, Any]) -> JobFacts:
+    """The ranks of a table of steps."""
+    return job_of(
+        [
+            rank_of_table(number, replace(step(**share), host_wait_ns=None, longest_blank_ns=None))
+            for number, share in enumerate(ranks)
+        ]
+    )
+
+
+def rank_of_table(number: int, row: Step) -> RankFacts:
+    return RankFacts(
+        file="cluster_step_trace_time.csv",
+        rank=number,
+        device="npu",
+        layout="table",
+        host="",
+        world=None,
+        backend="hccl",
+        library="",
+        framework="",
+        steps=(row,),
+        moved=(),
+        calls=(),
+        lanes=(),
+        lanes_of="",
+        outside=0,
+        unlinked=0,
+        records=0,
+    )
+
+
+FAST: dict[str, Any] = {"compute": 37, "comm": 98, "exposed": 62}
+EVEN: dict[str, Any] = {"compute": 40, "comm": 55, "exposed": 50}
+TABLES: dict[str, tuple[list[dict[str, Any]], list[tuple[Status, Cause | None, str]]]] = {
+    "its host is slow": (
+        [FAST, {"compute": 37, "comm": 19, "exposed": 17}],
+        [
+            (
+                Status.FAIL,
+                causes.STRAGGLER,
+                "rank 1 communicates for only 19 % of the step, rank 0 for 98 % (limit 5.0 % "
+                "apart): it is idle for 46 %, rank 0 for 1.0 %; likely",
+            )
+        ],
+    ),
+    "its device is slow": (
+        [FAST, {"compute": 80, "comm": 19, "exposed": 17}, FAST],
+        [(Status.FAIL, causes.STRAGGLER, "it computes for 80 %, rank 0 for 37 %")],
+    ),
+    "two of four": (
+        [FAST, FAST, {"compute": 80, "comm": 20, "exposed": 17}, {"compute": 80, "comm": 19}],
+        [(Status.FAIL, causes.STRAGGLER, "rank 3 and 1 more communicates for only 19 %")],
+    ),
+    "all alike": (
+        [EVEN, EVEN],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "likely; against it: whether the ranks wait")],
+    ),
+    "a little apart": (
+        [EVEN, {"compute": 45, "comm": 50, "exposed": 45}],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "likely; against it: whether the ranks wait")],
+    ),
+    "most are late": (
+        [EVEN, {"compute": 80, "comm": 19}, {"compute": 80, "comm": 19}],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "rank 0: exposed communication is 50 %")],
+    ),
+    "stages of a pipeline": (
+        [EVEN, {"compute": 80, "comm": 19, "exposed": 15, "bubble": 10}],
+        [(Status.FAIL, causes.NOT_OVERLAPPED, "pipeline stages differ by themselves")],
+    ),
+    "one rank is not enough": (
+        [{"compute": 37, "comm": 19, "exposed": 17}],
+        [
+            (Status.WARN, causes.IDLE, "rank 0 neither computes nor communicates for 46 %"),
+            (Status.WARN, causes.NOT_OVERLAPPED, "of one rank alone nothing tells waiting"),
+        ],
+    ),
+    "idle at the limit": (
+        [{"compute": 65, "comm": 9, "exposed": 5}],
+        [(Status.PASS, None, "exposed 5.0 %")],
+    ),
+    "idle without communication": (
+        [{"compute": 60}],
+        [(Status.WARN, causes.IDLE, "40 % of the step"), (Status.SKIP, None, "no communication")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_in_a_table_of_steps_who_waits_least_is_waited_for(case: str) -> None:
+    ranks, want = TABLES[case]
+    verdicts = judge(table(*ranks), Limits(), Known())
+    assert [(each.status, each.cause) for each in verdicts] == [each[:2] for each in want]
+    for verdict, (_, _, words) in zip(verdicts, want, strict=True):
+        assert words in verdict.reason
+        assert "certain" not in verdict.reason
+        assert "blank" not in verdict.reason
+        told = " ".join(remedy.command for remedy in verdict.remedies)
+        assert [word for word in ("nvidia", "CUDA", "all_reduce_perf") if word in told] == []
+
+
+@pytest.mark.parametrize(
+    ("fed", "want"),
+    [(0.0, [causes.IDLE]), (9.0, [causes.IDLE]), (15.0, [causes.INPUT_BOUND])],
+    ids=["none", "little", "much"],
+)
+def test_waiting_for_input_is_not_told_as_idle_again(
+    tmp_path: Path, fed: float, want: list[Cause]
+) -> None:
+    (rank,) = job(tmp_path).ranks
+    row = replace(step(compute=60, comm=5, exposed=1, input=fed), host_wait_ns=None)
+    facts = job_of([replace(rank, layout="ascend", steps=(row,))])
+    assert [each.cause for each in judge(facts, Limits(), Known())] == want
+
+
+def test_what_makes_ranks_uneven_is_a_limit() -> None:
+    apart = table(EVEN, {"compute": 44, "comm": 51, "exposed": 46})
+    assert judge(apart, Limits(), Known())[0].cause is causes.NOT_OVERLAPPED
+    assert judge(apart, Limits(uneven=0.03), Known())[0].cause is causes.STRAGGLER
 
 
 def test_a_slow_wire_is_told_with_its_size(tmp_path: Path) -> None:

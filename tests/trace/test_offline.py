@@ -36,7 +36,7 @@ def test_one_screen(tmp_path: Path) -> None:
         "waiting included",
     ):
         assert words in text
-    assert result.worst.verdict.reason.endswith("certain")
+    assert "; likely; against it: of one rank alone" in result.worst.verdict.reason
     assert len(analysis.screen) <= 20
     assert max(map(len, analysis.screen)) <= 120
     assert any("one of 2 ranks" in note for note in analysis.notes)

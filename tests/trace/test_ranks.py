@@ -11,8 +11,8 @@ import pytest
 from commcheck.trace.facts import Call, JobFacts
 from commcheck.trace.limits import Limits
 from commcheck.trace.ranks import job_of, match
-from commcheck.trace.rungs import straggler
 from commcheck.trace.store import Transfer
+from commcheck.trace.waiting import straggler
 from tests.trace.expected import facts_of, made
 
 SMALL = {"layers": 4, "kernels": 3, "bucket_mb": 12.5}

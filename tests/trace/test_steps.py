@@ -59,7 +59,7 @@ def test_without_steps_the_file_is_one(tmp_path: Path) -> None:
     measured = facts(tmp_path, *pair(1, 10, 60, 20), *pair(2, 12, 90, 10))
     (only,) = measured.steps
     assert (only.name, only.host_ns, only.time_ns, only.idle_ns) == ("all", None, 40_000, 10_000)
-    assert "no ProfilerStep" in measured.notes[0]
+    assert "no step is marked" in measured.notes[0]
 
 
 def test_events_of_no_step_are_told(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_host_that_waits_for_a_collective_is_not_slow(tmp_path: Path) -> None:
         *(step(1, 0, 900), *pair(1, 1, 100, 100), *pair(2, 2, 200, 600, AR)),
         *pair(3, 810, 815, 50),
     ).steps
-    assert only.host_wait_ns == 15_000
+    assert (only.host_wait_ns, only.host_gap_ns) == (15_000, 615_000)
 
 
 def test_a_gap_under_a_collective_that_goes_on_is_the_hosts(tmp_path: Path) -> None:
@@ -127,6 +127,7 @@ def test_what_is_waited_before_a_steps_first_kernel_is_of_the_step_before(tmp_pa
         *(x("gpu_memcpy", "Memcpy HtoD", 115, 5, tid=8, correlation=2), *pair(3, 118, 124, 20)),
     ).steps
     assert (one.end, one.host_wait_ns, two.host_wait_ns) == (115_000, 35_000, 4_000)
+    assert (one.host_gap_ns, two.host_gap_ns) == (0, 0)  # of kernels of one step alone
 
 
 def fetch(ts: float, dur: float, tid: int = 99) -> Event:

@@ -156,9 +156,12 @@ routes() {
       a=${d%/lower_*}
       name "${a##*/}"; a=$v
       name "${d##*/lower_}"
-      kv lower "$a $v"
+      e=
+      if cd -P "$d/device"; then e=" $PWD"; fi
+      kv lower "$a $v$e"
     fi
   done
+  cd /
 }
 
 # cd -P and $PWD resolve a symlink without a fork; sysfs shows the way through the PCI bridges so.
@@ -203,7 +206,16 @@ accelerators() {
     if [ ! -e "$d/physfn" ] && cd -P "$d"; then kv accelerator "$a $PWD"; fi
   done
   for d in "$R"/proc/driver/nvidia/gpus/*; do
-    if [ -d "$d" ]; then kv gpu "${d##*/}"; fi
+    if [ -d "$d" ]; then
+      b=
+      while read -r k a v rest; do
+        if [ "$k $a" = 'Device Minor:' ]; then b=$v; fi
+      done <"$d/information"
+      kv gpu "${d##*/} $b"
+    fi
+  done
+  for d in "$R"/dev/nvidia[0-9]*; do
+    if [ -e "$d" ]; then kv gpu_file "${d##*/nvidia}"; fi
   done
   # The driver's device files carry the physical chip ids.
   for d in "$R"/dev/davinci[0-9]*; do

@@ -62,7 +62,7 @@ def climb(
         states = [replace(state, job=None) for state in states]
     with Fleet(states, gpu_queries(argvs)) as fleet:
 
-        def visitors(run_id: str, note: commands.Note, _allow: object) -> Any:
+        def visitors(run_id: str, note: commands.Note, _allow: object, _reach: object) -> Any:
             for each in placed:
                 note(f"simulated fault {each.name} on {each.host}: {each.fault.title}")
             visitor = DemoVisitor(

@@ -71,6 +71,7 @@ class NicState:
     """One NIC with one port: link, Ethernet settings, addresses, PCIe link.
 
     ``root``, ``bridge`` and ``pci``: its place below the PCI root port that it shares with a GPU.
+    ``members``: where ``netdev`` is a bond, the netdevs of the card's ports, set alike.
     """
 
     hca: str
@@ -115,6 +116,15 @@ class NicState:
     roce_dscp: int = 26  # mark of the job's RoCE packets (NVIDIA RoCE guides)
     counts: Counts = HEALTHY
     wire: Wire = GOOD_WIRE
+    members: tuple[str, ...] = ()
+
+    @property
+    def ports(self) -> tuple[NicState, ...]:
+        """The physical ports: of a bond its members, each a function of the card."""
+        return tuple(
+            replace(self, netdev=member, pci=f"{self.pci[:-1]}{function}", members=())
+            for function, member in enumerate(self.members)
+        ) or (self,)
 
 
 def port_state(nic: NicState) -> tuple[int, str]:
@@ -257,6 +267,11 @@ class HostState:
     missing: frozenset[str] = frozenset()
     hanging: tuple[str, ...] = ()
     flooding: tuple[str, ...] = ()
+
+    @property
+    def ports(self) -> tuple[NicState, ...]:
+        """The physical ports of its NICs."""
+        return tuple(port for nic in self.nics for port in nic.ports)
 
     def nic(self, index: int, change: Callable[[NicState], NicState]) -> HostState:
         """The host with one NIC changed."""

@@ -1,6 +1,7 @@
 """``ethtool -m DEV``: the optical module or cable, by its own sensors (reads an EEPROM; root).
 
 CMIS (OSFP, QSFP-DD) and SFF-8636 (QSFP28) modules print other keys, so lines are read by key.
+All lanes of the form factor are printed, eight or four, also those that the module does not have.
 Copper has no power readings. ethtool 6.1 shows the flags of a CMIS lane one lane too late, so
 they are kept by name and are a hint beside the powers.
 """
@@ -24,6 +25,8 @@ _POWER: Final = regex(
     r"(Rcvr signal avg optical power|Receiver signal OMA|Receiver signal average optical power"
     r"|Transmit avg optical power) ?\(Channel (\d{1,2})\)"
 )
+_BIAS: Final = regex(r"Laser tx bias current \(Channel (\d{1,2})\)")
+_MILLIAMPS: Final = regex(r"(\d+\.\d+) mA")
 _DBM: Final = regex(r"\d+\.\d+ mW / (-inf|-?\d+\.\d+) dBm")
 _FLAG: Final = regex(r"(.*?(?:high|low) (?:alarm|warning))(?: +\(C(?:hannel|han) (\d{1,2})\))?")
 _TEMPERATURE: Final = regex(r"(-?\d+\.\d+) degrees C / -?\d+\.\d+ degrees F")
@@ -32,7 +35,7 @@ _CODED: Final = regex(r"0x[0-9a-f]{2} \((.*)\)")
 
 @dataclass(frozen=True, slots=True)
 class EthtoolModule:
-    """A module. Powers by lane (from 1) in dBm, ``-inf`` is no light at all.
+    """A module. Powers by lane (from 1) in dBm, ``-inf`` is no light at all; lasers' bias in mA.
 
     ``flags``: alarms and warnings that are on, with the lane where one is told, else 0.
     """
@@ -47,6 +50,7 @@ class EthtoolModule:
     rx_low_alarm_dbm: float | None
     rx_dbm: tuple[tuple[int, float], ...]
     tx_dbm: tuple[tuple[int, float], ...]
+    bias_ma: tuple[tuple[int, float], ...]
     flags: tuple[tuple[str, int], ...]
 
 
@@ -71,11 +75,13 @@ def _module(values: list[tuple[str, str]], text: str) -> EthtoolModule:
     if "Identifier" not in singles or len(singles) != len({*values}):
         raise ParseError(TOOL, text, "'Identifier', and every line once")
     powers: dict[str, dict[int, float]] = {"rx": {}, "tx": {}}
-    flags = []
+    bias, flags = {}, []
     for key, value in values:
         if power := _POWER.fullmatch(key):
             side = "tx" if power[1].startswith("Transmit") else "rx"
             powers[side][int(power[2])] = float(only(_DBM, value, text, TOOL)[1])
+        elif laser := _BIAS.fullmatch(key):
+            bias[int(laser[1])] = float(only(_MILLIAMPS, value, text, TOOL)[1])
         elif (flag := _FLAG.fullmatch(key)) and only("On|Off", value, text, TOOL)[0] == "On":
             flags.append((" ".join(flag[1].lower().split()), int(flag[2] or 0)))
     lanes = sorted(powers["rx"])
@@ -92,6 +98,7 @@ def _module(values: list[tuple[str, str]], text: str) -> EthtoolModule:
         rx_low_alarm_dbm=_dbm(singles, "Laser rx power low alarm threshold", text),
         rx_dbm=tuple(sorted(powers["rx"].items())),
         tx_dbm=tuple(sorted(powers["tx"].items())),
+        bias_ma=tuple(sorted(bias.items())),
         flags=tuple(flags),
     )
 

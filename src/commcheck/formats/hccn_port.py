@@ -124,11 +124,22 @@ def fec(text: str, tool: str) -> str:
     return _line(r"fec mode:\s*([a-z][\w -]{0,20}) FEC mode", text, tool)[1]
 
 
+_SWITCH: Final = regex(
+    r"^(?:dev_id:|device )\d+, tls switch\[([01])\]\(0:disable, 1:enable\)", re.MULTILINE
+)
+_NO_CERTIFICATE: Final = regex(r"\s*no certificate found\b.*\s*", re.IGNORECASE)
+
+
 def tls(text: str, tool: str) -> int:
-    """The switch: 0 off, 1 on. What is in brackets behind it is a legend; certificates follow."""
-    found = re.findall(r"^dev_id:\d+, tls switch\[([01])\]\(0:disable, 1:enable\)", text, re.M)
+    """The switch: 0 off, 1 on. What is in brackets behind it is a legend; certificates follow.
+
+    Without a certificate the tool tells that alone, as an error, and TLS is off: HCCL user guide.
+    """
+    if _NO_CERTIFICATE.fullmatch(text):
+        return 0
+    found = _SWITCH.findall(text)
     if len(found) != 1:
-        raise ParseError(tool, text, "tls switch[0] or [1], once")
+        raise ParseError(tool, text, "tls switch[0] or [1], once, or that no certificate is found")
     return int(found[0])
 
 

@@ -1,6 +1,7 @@
 """``npu-smi info`` and its topology: the NPUs that the driver knows, and how they are linked.
 
-The table has two rows for each chip; below stands another one of processes, which is not counted.
+The table has two rows for each chip; below stands another one of processes, which is not counted,
+and which releases up to 22 do not have.
 Ids may have gaps. A module of an A3 has two chips under one NPU id.
 """
 
@@ -44,7 +45,9 @@ class NpuSmi:
     chips: tuple[NpuChip, ...]
 
 
-_FIRST: Final = regex(r"\| (\d{1,2}) {2,}(\S+)\s+\| (\w+)\s+\| .*\|")
+_WITHOUT_PROCESSES: Final = 22
+"""The last release whose table ends with its chips: as printed in documents of 21.0.2 to 22.0.4."""
+_FIRST: Final = regex(r"\| (\d{1,5}) {2,}(\S+)\s+\| (\w+)\s+\| .*\|")
 _SECOND: Final = regex(
     r"\| (\d)(?: +(\d{1,2}))? {2,}\| ([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]) +\| .*\|"
 )
@@ -55,8 +58,11 @@ def parse(output: Output) -> NpuSmi:
     require_ok(output, "npu-smi info")
     text = output.text
     lines = whole_lines(text, TOOL)
-    version = re.search(r"Version: (\S+)", text)
+    version = re.search(r"Version: (?=\S)((\d*)\S*)", text)
     heads = [at for at, line in enumerate(lines) if re.match(r"\| (?:NPU|Chip) ", line)]
+    is_old = version is not None and version[2] != "" and int(version[2]) <= _WITHOUT_PROCESSES
+    if is_old and len(heads) == 2 and lines[-1].startswith("+"):
+        heads.append(len(lines))
     if version is None or len(heads) < 3:
         raise ParseError(TOOL, text, "the table of NPUs and the table of processes")
     rows = [line for line in lines[heads[1] + 1 : heads[2]] if not line.startswith("+")]

@@ -16,6 +16,17 @@ from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-nvlink"
 
+BRIDGED: Final = regex(
+    r"PCIe|NVL\b|\bRTX\b|\b(?:A10|A10G|A16|A2|A30X?|A40|A100X|L4|L40S?|T4|G[PV]100)\b"
+    r"|\bA800 40GB Active\b",
+    re.IGNORECASE,
+)
+"""Names of cards that have NVLink by a bridge between two or four of them at most, or none.
+
+The driver has PCIe in two spellings: A100-PCIE-40GB and A100 80GB PCIe. Sources: NVIDIA's data
+sheets; the names are those of the README of NVIDIA's open-gpu-kernel-modules.
+"""
+
 _GPU: Final = regex(r"GPU (\d{1,3}): (\S.*?) \(UUID: GPU-[0-9a-f-]{36}\)\s*")
 _LINK: Final = regex(r"[\t ]+Link (\d{1,2}): (?:<inactive>|(\d{1,3}(?:\.\d+)?) GB/s)\s*")
 _ALL_DEAD: Final = regex(r"NVML: Unable to retrieve NVLink information as all links are in")

@@ -141,7 +141,7 @@ MEGATRON_OVERLAP = _set(
     "Megatron：反向期间归约梯度，前向期间收集参数。",
 )
 FSDP_PREFETCH = _set(
-    "FullyShardedDataParallel(backward_prefetch=BackwardPrefetch.BACKWARD_PRE)",
+    "backward_prefetch: BACKWARD_PRE",
     "FSDP: gathers the next unit while this one computes; takes the memory of one more unit.",
     "FSDP：计算当前单元时预取下一单元；多占一个单元的显存。",
     _MEMORY,
@@ -251,8 +251,10 @@ LIVE = _set(
 )
 SCATTER = _set(
     '"reduce_scatter": true',
-    "DeepSpeed: each rank gets the gradients that it owns: half the bytes of an all-reduce.",
-    "DeepSpeed：各 rank 只接收自己负责的梯度：字节数为 all-reduce 的一半。",
+    "DeepSpeed: with use_multi_rank_bucket_allreduce off, each rank gets the gradients that it "
+    "owns alone: half the bytes of an all-reduce.",
+    "DeepSpeed：关闭 use_multi_rank_bucket_allreduce 时，各 rank 只接收自己负责的梯度："
+    "字节数为 all-reduce 的一半。",
 )
 PIN = _set(
     '"pin_memory": true',

@@ -65,7 +65,11 @@ _ONLY_MEGATRON: Final = MEGATRON.keys() | {"micro_batch_size", "num_attention_he
 _MEGATRON_SCRIPT: Final = regex(r"(^|/)pretrain_\w+\.py$")
 _NO: Final = frozenset({"false", "no", "0", "off", "none"})
 ENVIRON: Final = frozenset({"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
-_ASSIGNED: Final = regex(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=([\"']?)([^\"'\s;]*)\2")
+_ASSIGNED: Final = regex(
+    r"(?<![\w${-])([A-Za-z_]\w*)=(?:\"([^\"]*)\"|'([^']*)'|((?:\$\{[^}]{0,200}\}|[^\s;\"'])*))"
+)
+_EXPANDED: Final = regex(r"\$(?:(\w+)|\{(\w+)(?::?[-=]([^{}]{0,200}))?\})")
+"""``$TP``, ``${TP}``, ``${TP:-8}``: the name, and what holds where it is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +102,18 @@ def read_flags(words: Sequence[Word]) -> Flags:
         follows = words[place + 1].text if place + 1 < len(words) else "--"
         if not equals and not follows.startswith("-"):
             value = follows
+        if form == "flag" and not equals and name in MEGATRON and "$" in value:
+            value = ""  # its flags take no value: more arguments follow
         found = _value(value, form, is_off=is_off)
         if found is not None:
-            values[name] = Setting(found, where)
+            known = not isinstance(found, str) or (form == "word" and not _is_left(found))
+            values[name] = Setting(found, where, known)
     return Flags(values, frozenset(names), tuple(programs))
 
 
 def _value(text: str, form: str, *, is_off: bool) -> object | None:
-    if form == "flag":
+    """The value; its text where that is none of its form; None where there is none."""
+    if form == "flag" and not _is_left(text):
         # What follows a flag may be another argument: then it stands for itself.
         said = text.lower()
         return not (is_off or said in _NO)
@@ -113,8 +121,13 @@ def _value(text: str, form: str, *, is_off: bool) -> object | None:
         try:
             return float(text)
         except ValueError:
-            return None
+            return None if text.lower() == "none" else text or None
     return text or None
+
+
+def _is_left(text: str) -> bool:
+    """True where a shell would still have something to fill in."""
+    return "$" in text or "`" in text
 
 
 def settings_of(
@@ -131,6 +144,8 @@ def settings_of(
 
     def add(framework: Framework, names: Iterable[str], elsewhere: str = "") -> None:
         values = {_NAMES.get(n, n): flags.values[n] for n in names if n in flags.values}
+        if "fsdp" in values and not elsewhere:
+            values = left_to_transformers(values, where)
         found.append(Settings(framework, where, values, environ, ranks, runs, elsewhere))
 
     is_megatron = bool(flags.all_names & _ONLY_MEGATRON) or any(
@@ -149,6 +164,19 @@ def settings_of(
             add("deepspeed", (), str(file.value))
             break
     return tuple(found)
+
+
+def left_to_transformers(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
+    """With the prefetch that Transformers' trainer sets by itself where nobody does.
+
+    Before version 5 it is NO_PREFETCH, since then FSDP2, which gathers ahead.
+    Source: transformers src/transformers/training_args.py.
+    """
+    version = values.get("version")
+    if "backward_prefetch" in values or (version and str(version.value) == "2"):
+        return dict(values)
+    text = "off" if version else "left to Transformers (off before version 5)"
+    return {**values, "backward_prefetch": Setting(text, where, is_known=bool(version))}
 
 
 _NAMES: Final = {
@@ -176,14 +204,15 @@ def _ranks(flags: Flags) -> int | None:
 # --- texts --------------------------------------------------------------------------------------
 
 _SEPARATOR: Final = regex(r"[;&|]+$")
-_WORD: Final = regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"']+")
+_WORD: Final = regex(r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"'])+")
 
 
 def read_text(text: str, file: str) -> tuple[Settings, ...]:
     """A shell script, a pasted command or a copy of ``/proc/PID/cmdline``: what it starts.
 
     Flags may be collected in variables (``ARGS="--overlap-grad-reduce"``) all over a script: they
-    are taken together, as one job. A variable's own value (``$TP``) is filled in where it is set.
+    are taken together, as one job. A variable (``$TP``) is filled in where it is set, or by its
+    default (``${TP:-8}``); else its flag is set to what nobody knows.
     """
     if "\0" in text:
         words = [Word(each, file) for each in text.split("\0") if each]
@@ -195,26 +224,34 @@ def read_text(text: str, file: str) -> tuple[Settings, ...]:
             continue
         where = f"{file}:{number}"
         for match in _ASSIGNED.finditer(line):
-            variables[match[1]] = Setting(match[3], where)
+            value = filled(match[2] or match[3] or match[4] or "", variables)
+            variables[match[1]] = Setting(value, where, not _is_left(value))
         for match in _WORD.finditer(line):
             words += [Word(each, where) for each in _pieces(match[0])]
-    filled = [replace_variable(word, variables) for word in words]
+    words = [Word(filled(text, variables), where) for text, where in words]
     environ = {name: variables[name] for name in ENVIRON & variables.keys()}
-    return settings_of(read_flags(filled), file, environ)
+    return settings_of(read_flags(words), file, environ)
 
 
 def _pieces(word: str) -> list[str]:
-    """The words in a quoted text, and of an assignment what is assigned."""
+    """The words in a quoted text, and of an assignment what is assigned.
+
+    That is no value of the flag before it: ``--`` stands between.
+    """
     text = word.strip("\"'()")
     name, equals, rest = text.partition("=")
     if equals and re.fullmatch(r"[A-Za-z_]\w*\+?", name):
-        text = rest.strip("\"'(")
+        text = "-- " + rest.strip("\"'(")
+    text = text.replace('"', "").replace("'", "")
     return [_SEPARATOR.sub("", each) for each in text.split() if each not in ("\\", "")]
 
 
-def replace_variable(word: Word, variables: Mapping[str, Setting]) -> Word:
-    """``$TP`` and ``${TP}`` by what the script sets; left alone where it does not."""
-    match = re.fullmatch(r"(--[\w-]+=)?\$\{?(\w+)\}?", word.text)
-    if match and match[2] in variables:
-        return Word((match[1] or "") + str(variables[match[2]].value), word.where)
-    return word
+def filled(text: str, variables: Mapping[str, Setting]) -> str:
+    """A word with its variables filled in; what several words or nobody would fill is left."""
+
+    def value(match: re.Match[str]) -> str:
+        found = variables.get(match[1] or match[2])
+        told = match[3] if found is None else str(found.value)
+        return match[0] if not told or " " in told else told.strip("\"'")
+
+    return _EXPANDED.sub(value, text)

@@ -1,17 +1,19 @@
 """Files that hold settings: which kind each is, its content tells.
 
-JSON of DeepSpeed, FSDP (Hugging Face, accelerate), DDP arguments and DDP's logging data; YAML of
-accelerate; Python with calls of DDP, FSDP and fully_shard; anything else is a command line.
+JSON of DeepSpeed (with comments, as it takes them), FSDP (Hugging Face, accelerate), DDP arguments
+and DDP's logging data; YAML of accelerate; Python with calls of DDP, FSDP, fully_shard, Lightning
+and TrainingArguments; anything else is a command line.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import command, deepspeed
+from commcheck.frameworks import calls, command, deepspeed
+from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, fsdp
 from commcheck.frameworks.placed import Placed, read_json
 from commcheck.frameworks.settings import Framework, Setting, Settings
 from commcheck.inventory.declared import Notes, Refused
@@ -19,25 +21,14 @@ from commcheck.strict_yaml import Node, Pairs, Scalar, compose
 
 WHAT: Final = "config"
 
-FSDP_KEYS: Final = frozenset(
-    {"backward_prefetch", "backward_prefetch_policy", "forward_prefetch", "limit_all_gathers",
-     "sharding_strategy", "reshard_after_forward"}
-)  # fmt: skip
-DDP_KEYS: Final = frozenset(
-    {"bucket_cap_mb", "find_unused_parameters", "gradient_as_bucket_view", "static_graph"}
-)
+FSDP_MARKS: Final = FSDP_KEYS | {
+    "transformer_layer_cls_to_wrap", "min_num_params", "use_orig_params", "sync_module_states",
+    "cpu_ram_efficient_loading",
+}  # fmt: skip
+"""Keys by which a JSON object is one of FSDP: Transformers' fsdp_config among others."""
+
 LOG_KEYS: Final = frozenset({"rebuilt_bucket_sizes", "bucket_sizes", "bucket_cap_bytes"})
 """Of ``DistributedDataParallel._get_ddp_logging_data()``, saved as JSON."""
-
-_CALLS: Final[Mapping[str, Framework]] = {
-    "DistributedDataParallel": "ddp",
-    "DDP": "ddp",
-    "DDPStrategy": "ddp",
-    "DistributedDataParallelKwargs": "ddp",
-    "FullyShardedDataParallel": "fsdp",
-    "FSDP": "fsdp",
-    "FSDPStrategy": "fsdp",
-}
 
 
 def read(text: str, file: str) -> tuple[Settings, ...]:
@@ -48,7 +39,7 @@ def read(text: str, file: str) -> tuple[Settings, ...]:
     if file.endswith((".yaml", ".yml")):
         found = _yaml(text, file)
     elif file.endswith(".py"):
-        found = tuple(_python(text, file))
+        found = tuple(calls.read(text, file, WHAT))
     else:
         found = command.read_text(text, file)
     if not found:
@@ -64,11 +55,13 @@ def _json(text: str, file: str) -> Settings:
         return deepspeed.settings(placed)
     if placed.value.keys() & LOG_KEYS:
         return _flat(placed, "ddp", dict.fromkeys(placed.value, ""))
-    if placed.value.keys() & DDP_KEYS:
-        return _flat(placed, "ddp", dict.fromkeys(DDP_KEYS, ""))
+    bare = {key: key.removeprefix("ddp_") for key in placed.value}
+    if not DDP_KEYS.isdisjoint(bare.values()):
+        return _flat(placed, "ddp", {key: bare[key] for key in bare if bare[key] in DDP_KEYS})
     bare = {key: key.removeprefix("fsdp_") for key in placed.value}
-    if any(name in FSDP_KEYS for name in bare.values()):
-        return _flat(placed, "fsdp", bare)
+    if not FSDP_MARKS.isdisjoint(bare.values()):
+        found = _flat(placed, "fsdp", bare)
+        return replace(found, values=command.left_to_transformers(fsdp(found.values), file))
     raise UsageError(
         f"{file}:1: error: neither DeepSpeed's configuration (zero_optimization), nor arguments of "
         f"DDP or FSDP, nor DDP's logging data [{WHAT}]"
@@ -77,16 +70,12 @@ def _json(text: str, file: str) -> Settings:
 
 def _flat(placed: Placed, framework: Framework, names: Mapping[str, str]) -> Settings:
     values = {
-        _policy(name or key): Setting(placed.value[key], placed.at(key))
+        name or key: Setting(placed.value[key], placed.at(key))
         for key, name in names.items()
         if placed.value.get(key) is not None
     }
     ranks = placed.value.get("world_size")
     return Settings(framework, placed.file, values, ranks=ranks if isinstance(ranks, int) else None)
-
-
-def _policy(name: str) -> str:
-    return "backward_prefetch" if name == "backward_prefetch_policy" else name
 
 
 # --- accelerate ---------------------------------------------------------------------------------
@@ -113,16 +102,19 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     if not isinstance(root, Pairs):
         return ()
     found = []
-    fsdp = _section(root, "fsdp_config")
-    if fsdp:
-        bare = {_policy(key.removeprefix("fsdp_")): each for key, each in fsdp.items()}
-        found.append(Settings("fsdp", file, bare))
+    section = _section(root, "fsdp_config")
+    if section:
+        bare = {key.removeprefix("fsdp_"): each for key, each in section.items()}
+        found.append(Settings("fsdp", file, fsdp(bare)))
     zero = _section(root, "deepspeed_config")
     if zero:
         other = zero.get("deepspeed_config_file")
         values = {_ACCELERATE_ZERO.get(key, key): each for key, each in zero.items()}
         elsewhere = str(other.value) if other else ""
         found.append(Settings("deepspeed", file, values, elsewhere=elsewhere))
+    kind = root.nodes["distributed_type"][1] if "distributed_type" in root.nodes else None
+    if not found and isinstance(kind, Scalar) and str(kind.value).startswith("MULTI_"):
+        found.append(Settings("ddp", file))  # DDP, one process for each accelerator
     return tuple(found)
 
 
@@ -135,40 +127,3 @@ def _section(root: Pairs, name: str) -> dict[str, Setting]:
         for key, (at, each) in node.nodes.items()
         if isinstance(each, Scalar) and each.value is not None
     }
-
-
-# --- Python -------------------------------------------------------------------------------------
-
-
-def _python(text: str, file: str) -> Iterator[Settings]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise UsageError(f"{file}:{line}: error: no Python: {error.args[0]} [{WHAT}]") from None
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else _name(node.func)
-        framework = _CALLS.get(name)
-        if framework is None:
-            continue
-        values = {
-            each.arg: Setting(_constant(each.value), f"{file}:{each.value.lineno}")
-            for each in node.keywords
-            if each.arg is not None and _constant(each.value) is not None
-        }
-        yield Settings(framework, f"{file}:{node.lineno}", values)
-
-
-def _name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _constant(node: ast.expr) -> object | None:
-    """A constant, or the last name of an enumeration's value; None where it is computed."""
-    if isinstance(node, ast.Constant):
-        return "none" if node.value is None else node.value
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return None

@@ -8,7 +8,7 @@ from typing import Final
 from commcheck.check import not_applicable, passed, undecidable
 from commcheck.frameworks.causes import BUCKETS, OVERLAP, ZERO
 from commcheck.frameworks.limits import Limits
-from commcheck.frameworks.rules import RULES, data_parallel
+from commcheck.frameworks.rules import CONNECTIONS, RULES, data_parallel, splits
 from commcheck.frameworks.settings import TITLES, Framework, Settings
 from commcheck.model import Verdict
 
@@ -21,12 +21,17 @@ _TOLD: Final[dict[str, tuple[str, ...]]] = {
     BUCKETS: ("bucket_cap_mb", "rebuilt_bucket_sizes", "reduce_bucket_size",
               "allgather_bucket_size", "ddp_bucket_size", "ddp_num_buckets"),
     OVERLAP: ("overlap_comm", "contiguous_gradients", "overlap_grad_reduce", "overlap_param_gather",
-              "backward_prefetch", "find_unused_parameters"),
+              "backward_prefetch", "find_unused_parameters", "static_graph"),
     ZERO: ("stage", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold",
            "stage3_max_live_parameters", "reduce_scatter", "offload_param.device",
            "offload_optimizer.device"),
 }  # fmt: skip
 """What is named where nothing is wrong."""
+_SIZES: Final = (
+    "tensor_model_parallel_size",
+    "context_parallel_size",
+    "pipeline_model_parallel_size",
+)
 
 
 def judge(check: str, jobs: Sequence[Settings], limits: Limits) -> tuple[Verdict, ...]:
@@ -54,6 +59,9 @@ def _nothing_wrong(check: str, job: Settings) -> Verdict:
         if auto:
             return undecidable(f"{job.at('stage')}: stage is auto", turn_on="give its number")
         return not_applicable(f"{job.where}: DeepSpeed without ZeRO: stage 0")
+    unknown = _unknown(check, job)
+    if unknown is not None:
+        return unknown
     if check == OVERLAP and _is_unknown_megatron(job):
         return undecidable(
             f"{job.where}: no --overlap-grad-reduce, which matters where gradients are reduced "
@@ -62,6 +70,25 @@ def _nothing_wrong(check: str, job: Settings) -> Verdict:
         )
     told = _told(check, job) or f"{check.rpartition('.')[2]} as by default"
     return passed(f"{job.where}: {title}: {told}")
+
+
+def _unknown(check: str, job: Settings) -> Verdict | None:
+    """A setting on which the verdict rests, and whose value nobody knows."""
+    asked = {name: job.values.get(name) for name in _TOLD[check]}
+    if check == OVERLAP and job.framework in ("megatron", "fsdp") and not job.runs:
+        connections = (job.environ or {}).get(CONNECTIONS)
+        is_one = connections is not None and connections.value == "1"
+        if job.framework == "megatron" and not (job.flag("overlap_grad_reduce") and is_one):
+            asked |= {name: job.values.get(name) for name in _SIZES}
+        if job.framework == "fsdp" or splits(job):
+            asked[CONNECTIONS] = connections
+    for name, setting in asked.items():
+        if setting is not None and not setting.is_known:
+            return undecidable(
+                f"{setting.where}: {name} is {str(setting.value)[:60]}, which is not known here",
+                turn_on="write its value there, or give the command with it filled in",
+            )
+    return None
 
 
 def _is_unknown_megatron(job: Settings) -> bool:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from commcheck.errors import UsageError
 from commcheck.lazy import dataclass, regex
 
+_STRING: Final = r'"(?:[^"\\\n]|\\.)*"?'
+_COMMENT: Final = regex(
+    rf"{_STRING}|(?P<gone>//[^\n]*|#[^\n]*|/\*.*?(?:\*/|(?P<cut>\Z)))", re.DOTALL
+)
+_NOT_BLANK: Final = regex(r"[^\s]")
+_LAST_COMMA: Final = regex(rf"{_STRING}|(?P<gone>,)(?=\s*[\]}}])")
 _TOKEN: Final = regex(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')
 
 
@@ -27,9 +34,18 @@ class Placed:
 
 
 def read_json(text: str, file: str, what: str) -> Placed:
-    """A JSON object. Raises ``UsageError``, one line, for anything else, and for a key twice."""
+    """A JSON object, with comments and a comma at the end as far as people write them: DeepSpeed
+    reads Hjson (runtime/config.py).
+
+    Raises ``UsageError``, one line, for anything else, and for a key twice.
+    """
+    text = text.removeprefix("\ufeff")
     try:
-        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_pairs)
+        try:
+            value = json.loads(text, object_pairs_hook=_pairs)
+        except json.JSONDecodeError:
+            text = _blanked(_blanked(text, _COMMENT), _LAST_COMMA)
+            value = json.loads(text, object_pairs_hook=_pairs)
     except json.JSONDecodeError as error:
         place = f"{file}:{error.lineno}:{error.colno}"
         raise UsageError(f"{place}: error: no JSON: {error.msg} [{what}]") from None
@@ -43,6 +59,17 @@ def read_json(text: str, file: str, what: str) -> Placed:
     if not isinstance(value, dict):
         raise UsageError(f"{file}:1: error: no JSON object, wanted {{...}} [{what}]")
     return Placed(file, value, dict(_lines(text)))
+
+
+def _blanked(text: str, pattern: re.Pattern[str]) -> str:
+    """Spaces for what is not JSON, so that all else stays at its place."""
+
+    def blank(match: re.Match[str]) -> str:
+        gone = match["gone"]
+        is_cut = match.groupdict().get("cut") is not None
+        return match[0] if gone is None or is_cut else _NOT_BLANK.sub(" ", gone)
+
+    return pattern.sub(blank, text)
 
 
 class _Twice(Exception):

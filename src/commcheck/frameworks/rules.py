@@ -20,6 +20,7 @@ from commcheck.model import Cause, Remedy, Verdict
 Rule = Callable[[Settings, Limits], Iterator[Verdict]]
 
 MIB: Final = 1 << 20
+CONNECTIONS: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 FEW_BUCKETS: Final = 4
 """The last bucket is always exposed: with fewer than these that is over a quarter."""
 
@@ -244,7 +245,9 @@ def connections(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """CUDA_DEVICE_MAX_CONNECTIONS against what the job does."""
     if job.environ is None or job.framework not in ("megatron", "fsdp"):
         return
-    found = job.environ.get("CUDA_DEVICE_MAX_CONNECTIONS")
+    found = job.environ.get(CONNECTIONS)
+    if found and not found.is_known:
+        return
     value = str(found.value) if found else None
     where = found.where if found else job.where
     if job.framework == "fsdp" or _is_fsdp(job):
@@ -254,35 +257,37 @@ def connections(job: Settings, _limits: Limits) -> Iterator[Verdict]:
             )
             yield _said(causes.CONNECTIONS, "OVERLAP-005", reason, causes.CONNECTIONS_MORE)
         return
-    splits = [
+    # A running job has passed Megatron's own test: it is on Blackwell, or a version without it.
+    if (split := splits(job)) and value != "1" and not job.runs:
+        has = f"is {value}" if value else "is not set"
+        reason = (
+            f"{where}: CUDA_DEVICE_MAX_CONNECTIONS {has} with {split[0]}; before Blackwell it is 1"
+        )
+        yield _said(causes.CONNECTIONS, "OVERLAP-005", reason, causes.CONNECTIONS_ONE)
+
+
+def splits(job: Settings) -> list[str]:
+    """The flags by which a layer of a Megatron model lies on several ranks."""
+    return [
         f"--{name.replace('_', '-')} {size:g}"
         for name in ("tensor_model_parallel_size", "context_parallel_size")
         if (size := job.number(name)) and size > 1
     ]
-    # A running job has passed Megatron's own test: it is on Blackwell, or a version without it.
-    if splits and value != "1" and not job.runs:
-        has = f"is {value}" if value else "is not set"
-        reason = (
-            f"{where}: CUDA_DEVICE_MAX_CONNECTIONS {has} with {splits[0]}; before Blackwell it is 1"
-        )
-        yield _said(causes.CONNECTIONS, "OVERLAP-005", reason, causes.CONNECTIONS_ONE)
 
 
 def fsdp_prefetch(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """FSDP's backward prefetch, which is on by default."""
     word = job.word("backward_prefetch").replace("backwardprefetch.", "")
-    if job.framework == "fsdp" and word in ("none", "no_prefetch", "false"):
+    if job.framework == "fsdp" and word in ("none", "no_prefetch", "false", "off"):
         reason = f"{job.at('backward_prefetch')}: backward_prefetch is off: each unit is waited for"
         yield _said(causes.PREFETCH_OFF, "OVERLAP-006", reason, causes.FSDP_PREFETCH)
 
 
 def ddp_unused(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """find_unused_parameters without a static graph."""
-    if job.framework != "ddp" or not job.values.get("find_unused_parameters"):
+    if job.framework != "ddp" or not job.flag("find_unused_parameters"):
         return
-    searches = bool(job.values["find_unused_parameters"].value)
-    static = job.values.get("static_graph")
-    if searches and not (static and static.value):
+    if job.flag("static_graph", False) is False:
         where = job.at("find_unused_parameters")
         reason = (
             f"{where}: find_unused_parameters is on: the graph is searched at each step, and "
@@ -322,9 +327,16 @@ def gathers(job: Settings, limits: Limits) -> Iterator[Verdict]:
 
 
 def scatter(job: Settings, _limits: Limits) -> Iterator[Verdict]:
-    """reduce_scatter at the stages where gradients are sharded."""
+    """reduce_scatter off at the stages where gradients are sharded, and where that costs anything.
+
+    With use_multi_rank_bucket_allreduce, the default, DeepSpeed calls all_reduce either way.
+    Source: DeepSpeed runtime/zero/stage_1_and_2.py, average_tensor.
+    """
     stage = job.number("stage", 0)
-    if job.framework == "deepspeed" and stage in (1, 2) and job.flag("reduce_scatter") is False:
+    if job.framework != "deepspeed" or stage not in (1, 2):
+        return
+    by_rank = job.flag("use_multi_rank_bucket_allreduce", True) is False
+    if by_rank and job.flag("reduce_scatter") is False:
         where = job.at("reduce_scatter")
         reason = f"{where}: reduce_scatter is false at stage {stage:g}: twice the bytes"
         yield _said(causes.SCATTER_OFF, "ZERO-004", reason, causes.SCATTER)

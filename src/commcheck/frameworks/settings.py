@@ -22,10 +22,15 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value that was set, and where: ``ds_config.json:7``."""
+    """A value that was set, and where: ``ds_config.json:7``.
+
+    ``is_known=False``: what stands there is computed elsewhere (``$TP``, ``args.bucket``), and
+    ``value`` is its text: the default does not hold either.
+    """
 
     value: object
     where: str
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Settings:
         return found.where if found else self.where
 
     def number(self, name: str, default: float | None = None) -> float | None:
-        """A number; the default where it is not set, or is ``auto``."""
+        """A number; the default where it is not set, None where it is ``auto`` or not known."""
         found = self.values.get(name)
         if found is None:
             return default
@@ -63,7 +68,7 @@ class Settings:
         return float(found.value) if is_number else None  # type: ignore[arg-type] # is_number
 
     def flag(self, name: str, default: bool | None = None) -> bool | None:
-        """A truth value; the default where it is not set, None where it is ``auto``."""
+        """A truth value; the default where not set, None where ``auto`` or not known."""
         found = self.values.get(name)
         if found is None:
             return default

@@ -19,12 +19,17 @@ class Fabric:
     """What is declared of the hosts that ran.
 
     ``nic_gbits``: line rate of one NIC port, Gb/s. ``rails``: NICs that a host uses for training.
+    ``gpus``: GPUs of a host that share them evenly; None: not known, and one NIC each is certain.
+    ``ports``: how many ports a rail has at most: 1, or those of a bond, of which a connection uses
+    one or all.
     ``reference_gbytes``: busbw in GB/s that this very run shows on hosts known to be good.
     ``algorithm``: NCCL_ALGO of the run, where it is known.
     """
 
     nic_gbits: float | None = None
     rails: int | None = None
+    gpus: int | None = None
+    ports: int = 1
     reference_gbytes: float | None = None
     algorithm: str = ""
 
@@ -35,7 +40,8 @@ class Expectation:
 
     ``ceiling``: no run across the network can be faster, or None. ``hides``: by this factor the
     network could be slower than its bound and the run still reach it (a tree on few hosts); 1.0
-    where the run proves the NICs.
+    where the run proves the NICs. ``most``: the bound if the GPUs share all NICs, where it is not
+    known whether they do; what lies between the two cannot be told apart from a slow network.
     """
 
     gbytes: float
@@ -43,6 +49,7 @@ class Expectation:
     sum: str
     ceiling: float | None = None
     hides: float = 1.0
+    most: float | None = None
 
 
 # busbw of healthy single hosts at large sizes, GB/s, by GPU, test and number of GPUs. H100-class
@@ -98,9 +105,17 @@ def expectation(sweep: Sweep, fabric: Fabric, hosts: int | None) -> tuple[Expect
         return Expectation(fabric.reference_gbytes, "reference", text, ceiling), ""
     if hosts > 1:
         if not fabric.nic_gbits or not fabric.rails:
-            return None, "give the NICs' line rate and number: --nic-gbps 400 --rails 8"
+            return None, _not_given(fabric)
         return network(sweep, fabric, hosts), ""
     return _inside(sweep)
+
+
+def _not_given(fabric: Fabric) -> str:
+    wanted = [
+        *(() if fabric.nic_gbits else (("the line rate of a NIC", "--nic-gbps GBITS"),)),
+        *(() if fabric.rails else (("the number of NICs of a host", "--rails N"),)),
+    ]
+    return f"give {' and '.join(what for what, _ in wanted)}: {' '.join(how for _, how in wanted)}"
 
 
 def _inside(sweep: Sweep) -> tuple[Expectation | None, str]:
@@ -117,29 +132,55 @@ def _inside(sweep: Sweep) -> tuple[Expectation | None, str]:
 def network(sweep: Sweep, fabric: Fabric, hosts: int) -> Expectation:
     """The bound that the NICs set for a run over several hosts; needs line rate and rails."""
     nic, rails, ranks = (fabric.nic_gbits or 0.0) / 8, fabric.rails or 0, sweep.group_ranks or 0
-    per_host = max(ranks // hosts, 1)
+    per_host, at_once = max(ranks // hosts, 1), _at_once(sweep, hosts)
+    sure = nics_of(rails, at_once, fabric.gpus) / at_once
+    perhaps = fabric.ports * nics_of(rails, at_once, fabric.gpus or at_once) / at_once
     line = f"{fabric.nic_gbits:g} Gb/s / 8"
     if sweep.collective == "sendrecv":
-        return Expectation(nic, "network", f"one NIC of {line} = {nic:g} GB/s", nic)
+        most = nic * min(sure, 1.0)
+        text = f"one NIC of {line} = {most:g} GB/s"
+        return Expectation(most, "network", text, most * fabric.ports)
     if sweep.collective in ("alltoall", "alltoallv") and ranks > per_host:
-        share = nic * min(rails / per_host, 1.0)
-        most = share * (ranks - 1) / (ranks - per_host)
+        crossing = (ranks - 1) / (ranks - per_host)
+        most = sure * nic * crossing
         text = (
-            f"{share:g} GB/s for each of {per_host} GPUs x (R-1)/(R-g) = {ranks - 1}/"
+            f"{sure * nic:g} GB/s for each of {per_host} GPUs x (R-1)/(R-g) = {ranks - 1}/"
             f"{ranks - per_host}: {most:.4g} GB/s"
         )
-        return Expectation(
-            most, "network", text, nic * rails / per_host * (ranks - 1) / (ranks - per_host)
-        )
-    used = min(rails, per_host)
+        ceiling = nic * fabric.ports * rails / per_host * crossing
+        return Expectation(most, "network", text, ceiling, most=_if_more(most, perhaps / sure))
+    used = sure * per_host
     most = used * nic
-    hides, ceiling = 1.0, rails * nic
-    text = f"{used} NICs x {line} = {most:g} GB/s"
+    hides, ceiling = 1.0, rails * fabric.ports * nic
+    text = f"{used:g} NICs x {line} = {most:g} GB/s"
     if sweep.collective == "all_reduce" and not _is_ring(fabric, sweep):
         # A tree sends less over the network than a ring: (R-1)/R over (N-1)/N.
         hides = (ranks - 1) / ranks / ((hosts - 1) / hosts)
         ceiling = ceiling * hides
-    return Expectation(most, "network", text, ceiling, hides)
+    return Expectation(most, "network", text, ceiling, hides, _if_more(most, perhaps / sure))
+
+
+def nics_of(rails: int, at_once: int, gpus: int | None) -> int:
+    """NICs of a host that its ``at_once`` busy GPUs use, if ``gpus`` share all of them evenly.
+
+    NCCL gives a GPU the NICs nearest to it, and a board has as many for each: 4 of 32 on 8 GPUs
+    (AWS p5.48xlarge). One that is left over is for the host itself. None: one NIC each at least.
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
+    """
+    each = max(rails // gpus, 1) if gpus else 1
+    return min(rails, at_once * each)
+
+
+def _at_once(sweep: Sweep, hosts: int) -> int:
+    """The ranks of a host that are busy at one time: all groups of a split run are."""
+    ranks, among = (
+        (len(sweep.ranks), len(sweep.hosts)) if sweep.split else (sweep.group_ranks or 0, hosts)
+    )
+    return max(ranks // max(among, 1), 1)
+
+
+def _if_more(bound: float, times: float) -> float | None:
+    return bound * times if times > 1 else None
 
 
 def _is_ring(fabric: Fabric, sweep: Sweep) -> bool:

@@ -33,11 +33,20 @@ WRONG_DATA: Final = Cause(
             "nvidia-smi -q -d ECC,ROW_REMAPPER; dmesg | grep -i xid",
             "Shows memory errors and driver faults of each GPU.",
             "显示各 GPU 的内存错误与驱动故障。",
+            accelerator="gpu",
         ),
         mend(
             "dcgmi diag -r 3",
             "Tests memory and links for minutes; the GPUs must be idle.",
             "对显存与链路做数分钟测试，GPU 必须空闲。",
+            accelerator="gpu",
+        ),
+        look(
+            "npu-smi info -t ecc -i <NPU> -c <CHIP>; npu-smi info -t health -i <NPU> -c <CHIP>",
+            "Ascend: shows memory errors and alarms of each NPU; the ranks that told of wrong data "
+            "say which to ask first.",
+            "昇腾：显示各 NPU 的内存错误与告警；先查报告数据错误的 rank 所在 NPU。",
+            accelerator="npu",
         ),
         mend(
             "",
@@ -56,7 +65,7 @@ TCP: Final = Cause(
         "通信库没有找到可用的 RDMA 设备。",
     ),
     remedies=(
-        NETWORK_LINES,
+        *NETWORK_LINES,
         look(
             "ibv_devinfo; env | grep -E 'NCCL_IB_DISABLE|NCCL_IB_HCA|NCCL_NET'",
             "Shows devices, and variables that turn RDMA off or name devices that are not there.",
@@ -74,7 +83,7 @@ LOSS: Final = Cause(
         "多为 PFC 未启用或沿途配置不一致。",
     ),
     remedies=(
-        COUNTERS,
+        *COUNTERS,
         BELOW,
         look(
             "",
@@ -86,13 +95,13 @@ LOSS: Final = Cause(
 )
 SLOW_RAIL: Final = Cause(
     slug="collective-slow-rail",
-    title=Words("One slow rail holds all back", "一条慢轨道拖慢全部"),
+    title=Words("One slow rail holds all back", "一条慢轨拖慢全部"),
     meaning=Words(
         "A clean, steady curve at a fraction of the bound. Traffic is spread evenly, so the "
         "slowest rail times their number is what all reach: a NIC that linked up slower fits.",
-        "曲线平稳，但只有上限的一部分。流量均分到各轨道，整体等于最慢轨道乘以轨道数：符合某网卡以较低速率协商的情形。",
+        "曲线平稳，但只有上限的一部分。流量均分到各轨，整体等于最慢轨乘以轨数：符合某网卡以较低速率协商的情形。",
     ),
-    remedies=(BELOW, PER_RAIL),
+    remedies=(BELOW, *PER_RAIL),
 )
 HALF: Final = Cause(
     slug="collective-half-bandwidth",
@@ -104,7 +113,7 @@ HALF: Final = Cause(
         "曲线平稳且为一半：缺少一块网卡而两个环共用一块，或网卡 PCIe 只有一半宽度，"
         "或数据经过 CPU（无 GPUDirect、ACS 开启）。仅凭曲线无法区分。",
     ),
-    remedies=(BELOW, PER_RAIL, NETWORK_LINES),
+    remedies=(BELOW, *PER_RAIL, *NETWORK_LINES),
 )
 FEW_NICS: Final = Cause(
     slug="collective-few-nics",
@@ -115,7 +124,7 @@ FEW_NICS: Final = Cause(
         "平台期只相当于一块或几块网卡：通信库的设备列表比主机实有的短。",
     ),
     remedies=(
-        NETWORK_LINES,
+        *NETWORK_LINES,
         look(
             "env | grep NCCL_IB_HCA",
             "A list that names too few devices, or matches by prefix without '='.",
@@ -172,8 +181,15 @@ NVLINK_DEGRADED: Final = Cause(
     remedies=(
         look(
             "nvidia-smi nvlink -s; nvidia-smi -q -d PERFORMANCE",
-            "Shows inactive links and reasons for throttling. Ascend: npu-smi info -t health.",
-            "显示失效链路与降频原因。昇腾：npu-smi info -t health。",
+            "Shows inactive links and reasons for throttling.",
+            "显示失效链路与降频原因。",
+            accelerator="gpu",
+        ),
+        look(
+            "npu-smi info -t topo; npu-smi info -t health -i <NPU> -c <CHIP>",
+            "Ascend: shows the links between NPUs, and alarms of each.",
+            "昇腾：显示 NPU 间的链路以及各 NPU 的告警。",
+            accelerator="npu",
         ),
     ),
 )
@@ -211,6 +227,13 @@ CONGESTION: Final = Cause(
             "grep . /sys/class/infiniband/*/ports/1/hw_counters/*cnp*",
             "Grows where the fabric marks congestion.",
             "网络标记拥塞时该计数增长。",
+            accelerator="gpu",
+        ),
+        look(
+            "hccn_tool -i <NPU> -stat -g",
+            "Ascend: roce_rx_cnp_pkt_num grows where the fabric marks congestion.",
+            "昇腾：网络标记拥塞时 roce_rx_cnp_pkt_num 增长。",
+            accelerator="npu",
         ),
     ),
 )
@@ -221,7 +244,7 @@ SLOW: Final = Cause(
         "The bandwidth does not reach what the hardware allows, and the curve fits no known fault.",
         "带宽未达到硬件应有水平，曲线也不符合任何已知故障。",
     ),
-    remedies=(BELOW, NETWORK_LINES, PER_RAIL),
+    remedies=(BELOW, *NETWORK_LINES, *PER_RAIL),
 )
 UNSTEADY: Final = Cause(
     slug="collective-unsteady",
@@ -230,7 +253,7 @@ UNSTEADY: Final = Cause(
         "Repeats of one size differ by more than healthy fabrics do.",
         "同一大小的多次结果差异超过正常范围。",
     ),
-    remedies=(COUNTERS, REPEAT_ALONE),
+    remedies=(*COUNTERS, REPEAT_ALONE),
 )
 SLOW_ITERATION: Final = Cause(
     slug="collective-slow-iteration",
@@ -264,7 +287,7 @@ LATENCY: Final = Cause(
         "NIC far from its GPU.",
         "小消息耗时是同类运行的数倍：可能是 TCP、CPU 节能状态，或网卡与 GPU 距离过远。",
     ),
-    remedies=(NETWORK_LINES,),
+    remedies=(*NETWORK_LINES,),
 )
 RDMA_SLOW: Final = Cause(
     slug="rdma-pair-slow",
@@ -273,7 +296,26 @@ RDMA_SLOW: Final = Cause(
         "perftest between two NICs does not reach the payload share of the line.",
         "两块网卡间的 perftest 未达到线速的有效载荷比例。",
     ),
-    remedies=(BELOW, COUNTERS),
+    remedies=(BELOW, *COUNTERS),
+)
+RDMA_FALLS: Final = Cause(
+    slug="rdma-pair-falls",
+    title=Words("A NIC pair slows down with large messages", "网卡对在大消息下变慢"),
+    meaning=Words(
+        "Smaller messages fill the line and larger ones do not: packets are lost or paused on the "
+        "way, or the far memory cannot take them. One QP alone may dip at 1 MiB.",
+        "较小的消息可达线速而较大的不能：途中丢包或被暂停，或对端内存来不及接收。"
+        "单个 QP 在 1 MiB 处可能略有下降。",
+    ),
+    remedies=(
+        *COUNTERS,
+        look(
+            "ib_write_bw -d <HCA> -x <GID> -F --report_gbits -q 8 -s 8388608 -n 5000 <PARTNER>",
+            "Several QPs: full speed now clears the wire. It loads the link for seconds.",
+            "使用多个 QP：若恢复全速则链路正常。会占满链路数秒。",
+        ),
+        BELOW,
+    ),
 )
 RDMA_PCIE: Final = Cause(
     slug="rdma-pair-pcie-limited",
@@ -304,7 +346,7 @@ BROKEN_RUN: Final = Cause(
         "The benchmark crashed, hung or was cut: its numbers are not judged.",
         "测试程序崩溃、挂起或输出被截断：其数据不予判定。",
     ),
-    remedies=(NETWORK_LINES, COUNTERS),
+    remedies=(*NETWORK_LINES, *COUNTERS),
 )
 NOT_LAUNCHED: Final = Cause(
     slug="collective-not-launched",
@@ -335,6 +377,14 @@ NO_MPI: Final = Cause(
             "Builds it with MPI, against the MPI that launches it.",
             "启用 MPI 重新编译，且与启动所用的 MPI 一致。",
             READS,
+            accelerator="gpu",
+        ),
+        mend(
+            "make -C <CANN>/tools/hccl_test MPI_HOME=<MPI> ASCEND_DIR=<CANN>",
+            "Ascend: builds hccl_test against the MPI that launches it.",
+            "昇腾：用启动所用的 MPI 编译 hccl_test。",
+            READS,
+            accelerator="npu",
         ),
     ),
 )

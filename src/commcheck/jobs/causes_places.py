@@ -34,26 +34,26 @@ BAD_HOST: Final = Cause(
 )
 BAD_RAIL: Final = Cause(
     slug="collective-bad-rail",
-    title=Words("One rail of a host is slow", "主机的一条轨道慢"),
+    title=Words("One rail of a host is slow", "主机的一条轨慢"),
     meaning=Words(
         "Its other rails are good, and so is the partner's rail with others: NIC, cable or switch "
         "port of that rail.",
-        "其余轨道正常，伙伴的同一轨道与他人也正常：问题在该轨道的网卡、线缆或交换机端口。",
+        "其余轨正常，伙伴的同一条轨与他人也正常：问题在该轨的网卡、线缆或交换机端口。",
     ),
-    remedies=(BELOW, PER_RAIL),
+    remedies=(BELOW, *PER_RAIL),
 )
 BAD_PLANE: Final = Cause(
     slug="collective-bad-plane",
-    title=Words("One rail is slow on all hosts", "所有主机的同一轨道都慢"),
+    title=Words("One rail is slow on all hosts", "所有主机的同一条轨都慢"),
     meaning=Words(
         "The rail fails on every host tried, and other rails do not: its switches, not the hosts.",
-        "该轨道在所有被测主机上都失败，而其他轨道正常：问题在该轨道的交换机而非主机。",
+        "该轨在所有被测主机上都失败，而其他轨正常：问题在该轨的交换机而非主机。",
     ),
     remedies=(
         look(
             "",
             "Have the switches of this rail checked.",
-            "请检查该轨道的交换机。",
+            "请检查该轨的交换机。",
             who="network team",
         ),
     ),
@@ -99,7 +99,7 @@ FLEET: Final = Cause(
         "没有任何主机对通过，因此不能归咎于某台主机："
         "应查镜像、驱动、环境变量、交换机 PFC，或预期值过高。",
     ),
-    remedies=(BELOW, NETWORK_LINES),
+    remedies=(BELOW, *NETWORK_LINES),
 )
 PARALLEL_ONLY: Final = Cause(
     slug="collective-slow-in-parallel",

@@ -267,10 +267,7 @@ def _judged(
     rails = len(first.machine.accelerators if ascend else first.machine.rails)
     found = replace(found, slowest=run.rail == ALL_RAILS)
     per_host = len(first.machine.accelerators)
-    nic_gbits: float | None = first.site.nic_gbits.value
-    if run.rail == ALL_RAILS and nic_gbits:
-        nic_gbits *= min(1.0, rails / per_host)  # accelerators that share a NIC share its line
-    if run.rail is not None:
+    if run.rail is not None and not (run.rail == ALL_RAILS and found.split):
         rails = 1
     names = tuple(member.hostname for member in mine)
     asked = Asked(
@@ -281,13 +278,21 @@ def _judged(
         max_bytes=limits.max_mib * MIB,
     )
     fabric = Fabric(
-        nic_gbits=None if shape == "node" else nic_gbits,
+        nic_gbits=None if shape == "node" else first.site.nic_gbits.value,
         rails=rails or None,
+        gpus=per_host if _all_for_training(first) else None,
+        ports=max((len(rail.ports) for rail in first.machine.rails), default=0) or 1,
         reference_gbytes=first.site.reference("rails" if run.rail is not None else shape),
         algorithm=dict(first.site.env.value).get("NCCL_ALGO", ""),
     )
     verdicts = sweep.judge(found, fabric, asked, limits)
     return verdicts, verdict_busbw(verdicts[0])
+
+
+def _all_for_training(member: Member) -> bool:
+    """No rail may be for storage or management: declared, next to an accelerator, or EFA."""
+    machine = member.machine
+    return machine.platform == "gpu-efa" or all(rail.fabric for rail in machine.rails)
 
 
 def _timed_out(run: Run, mine: Sequence[Member], limits: Limits, answered: Answered) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from commcheck.collect.base import Frame, Visitor
@@ -19,7 +19,8 @@ class Office:
 
     ``visitor_for``: the way to a host. ``keep``: every frame, at once, from any thread.
     ``stored``: frames of a host that this very run took before it was cut off, or None.
-    ``site_of``: what the inventory says of a host. ``host_named``: one of the inventory.
+    ``site_of``: what the inventory says of a host. ``platforms``: of the hosts, as they were found.
+    ``host_named``: one of the inventory.
     """
 
     visitor_for: Callable[[Host], Visitor]
@@ -29,5 +30,6 @@ class Office:
     address_of: Callable[[Host], str]
     note: Callable[[str], None]
     stop: threading.Event
+    platforms: Mapping[str, str]
     host_named: Callable[[str], Host | None]
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))

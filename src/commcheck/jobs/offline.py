@@ -38,6 +38,9 @@ JOB: Final = "@job"
 BYTES_MOST: Final = 256 << 20
 """NCCL's own lines of a thousand ranks may stand around a sweep."""
 
+_BOARD_GPUS: Final = 8
+"""Where so many of a host's GPUs run, all do. Source: HGX and DGX boards, AWS p4 to p6."""
+
 _NAMED: Final = regex("|".join(name.replace("_", "_?") for name in COLLECTIVES))
 
 
@@ -45,13 +48,14 @@ _NAMED: Final = regex("|".join(name.replace("_", "_?") for name in COLLECTIVES))
 class Told:
     """What the caller knows of the runs and their text does not say; None: not told.
 
-    ``nic_gbits``: line rate of one NIC port in Gb/s; ``rails``: NICs a host; ``reference_gbytes``:
-    busbw in GB/s of the same run on good hosts; ``nranks`` and ``hosts``: how many took part, held
-    against the run where it names its own.
+    ``nic_gbits``: line rate of one NIC port in Gb/s; ``rails``: NICs a host; ``gpus``: GPUs a host;
+    ``reference_gbytes``: busbw in GB/s of the same run on good hosts; ``nranks`` and ``hosts``: how
+    many took part, held against the run where it names its own.
     """
 
     nic_gbits: float | None = None
     rails: int | None = None
+    gpus: int | None = None
     reference_gbytes: float | None = None
     algorithm: str = ""
     collective: str | None = None
@@ -162,6 +166,7 @@ def _judge_sweep(file: str, run: Sweep, told: Told, notes: list[str]) -> tuple[V
     fabric = Fabric(
         nic_gbits=told.nic_gbits,
         rails=rails,
+        gpus=told.gpus or (_whole_host(run, told.hosts) if told.rails else None),
         reference_gbytes=told.reference_gbytes,
         algorithm=told.algorithm,
     )
@@ -175,6 +180,13 @@ def _judge_sweep(file: str, run: Sweep, told: Told, notes: list[str]) -> tuple[V
             notes.append(f"{file}: held against one NIC a host; --rails gives the true bound")
             return least
     return sweep.judge(run, fabric, asked)
+
+
+def _whole_host(run: Sweep, hosts: int | None) -> int | None:
+    """The GPUs of a host, where all of them took part as far as one can tell."""
+    among = len(run.hosts) or hosts
+    each = (run.nranks or 0) // among if among else 0
+    return each if each >= _BOARD_GPUS else None
 
 
 def _check_of(run: Sweep | Perftest, told: Told) -> str:

@@ -1,7 +1,8 @@
 """perftest (``ib_write_bw`` and its kin): one NIC pair's bandwidth or latency.
 
 Traps: without ``--report_gbits`` the value is MiB/s whether the header says MB/sec (before 24.07)
-or MiB/sec; ``-b`` prints the sum of both directions; a server may print no table. Source: perftest
+or MiB/sec; ``-b`` prints the sum of both directions; a server may print no table; with ``-D``,
+``-N`` or more than 20,000 iterations no peak is measured, and 0.00 stands there. Source: perftest
 src/perftest_parameters.c.
 """
 
@@ -18,7 +19,7 @@ from commcheck.jobs.lines import Line, lines_of
 from commcheck.jobs.reading import Failure, State
 from commcheck.lazy import dataclass, regex
 
-_TITLE: Final = regex(r"\s+(\S+)( Bidirectional)? (BW|Latency) Test\s*")
+_TITLE: Final = regex(r"\s+(\S+)( Bidirectional)?(?: Post List)? (BW|Latency) Test\s*")
 _SETTING: Final = regex(r"\s*([A-Za-z][\w .*/]*?)\s*: (\S+)")
 _BANDWIDTH: Final = regex(
     r"\s*#bytes\s+#iterations\s+BW peak\[(Gb|MB|MiB)/sec\]\s+BW average\[\1/sec\]\s+MsgRate\[Mpps\]"
@@ -30,7 +31,10 @@ _FIGURE: Final = regex(r"\d+(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One size. Both bandwidths in Gb/s of one direction; ``rate_mpps`` in 1e6 messages/s."""
+    """One size. Both bandwidths in Gb/s of one direction; ``rate_mpps`` in 1e6 messages/s.
+
+    ``peak_gbits`` is 0 where the run did not measure it.
+    """
 
     size: int
     iterations: int
@@ -69,10 +73,10 @@ class Perftest:
     failures: tuple[Failure, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def best(self) -> Rate | None:
-        """The row of the best average."""
-        return max(self.rates, key=lambda rate: rate.average_gbits, default=None)
+    def at_least(self, size: int) -> tuple[Rate, ...]:
+        """The rows from a size in bytes on, ascending by size."""
+        large = (rate for rate in self.rates if rate.size >= size)
+        return tuple(sorted(large, key=lambda rate: (rate.size, rate.average_gbits)))
 
 
 def looks_like(text: str) -> bool:
@@ -93,7 +97,9 @@ def parse(text: str) -> Perftest:
     mtu = re.match(r"\d+", settings.get("Mtu", ""))
     gid = settings.get("GID index", "")
     return Perftest(
-        state=_state(lines, failures, has_rows=bool(rates or delays), has_title=title is not None),
+        state=_state(
+            lines, failures, has_rows=bool(rates or delays or doubtful), has_title=title is not None
+        ),
         test=f"{title[1]} {title[3]}" if title else "",
         device=settings.get("Device", ""),
         mtu=int(mtu[0]) if mtu else None,
@@ -155,7 +161,7 @@ def _rate(fields: Sequence[str], unit: str, *, both: bool) -> Rate | None:
     # Two decimals of a small bandwidth, six of a small rate: 2 % is their rounding together.
     if (
         abs(carried - average) > 0.01 * scale + 0.02 * max(average, carried)
-        or peak < average * 0.98
+        or 0 < peak < average * 0.98
     ):
         return None
     return Rate(size, count, peak, average, rate)

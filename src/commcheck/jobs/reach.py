@@ -79,11 +79,11 @@ WIDEN = Remedy(
 )
 UNREACHED = Cause(
     slug="rail-unreached",
-    title=Words("Packets to a rail's peers are lost", "发往对端同轨道的报文丢失"),
+    title=Words("Packets to a rail's peers are lost", "发往对端同轨的报文丢失"),
     meaning=Words(
         "Its link is up, and packets to the same rail of other hosts are lost: VLAN, routing, an "
         "address that is there twice, or a filter.",
-        "链路正常，但发往其他主机同一轨道的报文丢失：VLAN、路由、地址重复或过滤。",
+        "链路正常，但发往其他主机同一条轨的报文丢失：VLAN、路由、地址重复或过滤。",
     ),
     remedies=(LOOK,),
 )

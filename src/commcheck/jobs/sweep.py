@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from commcheck.check import failed, passed, undecidable, warned
+from commcheck.check import failed, known_to, passed, undecidable, warned
 from commcheck.jobs import causes
 from commcheck.jobs.bound import Fabric, expectation, hosts_of
 from commcheck.jobs.curve import curve
@@ -27,7 +27,14 @@ def judge(
     sweep: Sweep, fabric: Fabric, asked: Asked | None = None, limits: Limits | None = None
 ) -> tuple[Verdict, ...]:
     """The verdicts on one run: one that stands for the run, and warnings beside it."""
-    asked, limits = asked or Asked(), limits or Limits()
+    verdicts = _judged(sweep, fabric, asked or Asked(), limits or Limits())
+    accelerator = "npu" if sweep.tool == "hccl_test" else "gpu"
+    return tuple(
+        replace(verdict, remedies=known_to(accelerator, verdict.remedies)) for verdict in verdicts
+    )
+
+
+def _judged(sweep: Sweep, fabric: Fabric, asked: Asked, limits: Limits) -> tuple[Verdict, ...]:
     why_not = disproved(sweep, asked)
     if why_not is not None:
         return (replace(why_not, measured={**_run(sweep), **why_not.measured}),)
@@ -116,12 +123,26 @@ def _level(seen: Seen) -> Verdict:
     )
     network = expected.kind == "network"
     enough = seen.limits.network_pass if network else seen.limits.reference_pass
+    if fraction >= enough and expected.most and seen.value < enough * expected.most:
+        return undecidable(
+            f"{says}, but only {percent(seen.value / expected.most)} of {expected.most:.4g} GB/s "
+            f"if the {seen.fabric.rails} NICs of a host are all for the GPUs that ran"
+            + (", with both ports of each bond" if seen.fabric.ports > 1 else ""),
+            turn_on="run on all GPUs of the hosts; or say how many those have and which NICs are "
+            "for training: --gpus and --rails, commcheck_nics in the inventory",
+        )
     if fraction >= enough:
         return passed(says + _proves_less(seen))
     if not _plateau(seen.shape):
         return undecidable(
             f"{says}, but the curve still rises at its last size",
             turn_on="run the sweep to 8 GiB: -b 1G -e 8G -f 2 -w 5 -n 20",
+        )
+    if network and seen.sweep.tool == "hccl_test" and fraction >= seen.limits.hccl_fail:
+        return undecidable(
+            f"{says}, and what healthy NPUs reach of it is not known",
+            turn_on="measure hosts that you know to be good and give their busbw: --reference "
+            "GB/s, in the inventory commcheck_expected_busbw",
         )
     found = signature_of(seen, expected, fraction)
     judged = failed if fraction < seen.limits.warn_from else warned

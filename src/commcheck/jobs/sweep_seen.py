@@ -23,6 +23,12 @@ class Limits:
     network_pass: float = limit(0.85, unit="of the network bound", source=_PRACTICE)
     reference_pass: float = limit(0.90, unit="of the reference", source=_PRACTICE)
     warn_from: float = limit(0.70, unit="of bound or reference", source=_PRACTICE)
+    hccl_fail: float = limit(
+        0.10,
+        unit="of the network bound",
+        source="less than one port of eight carries; no public figure of healthy NPUs is trusted, "
+        "so that above it only a reference decides",
+    )
     above_ceiling: float = limit(1.03, unit="of the hard bound", source="rounding of two decimals")
     collapse_fail: float = limit(0.70, unit="of the best, at the last size", source=_TABLES)
     collapse_warn: float = limit(0.85, unit="of the best, at the last size", source=_TABLES)

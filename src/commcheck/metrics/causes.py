@@ -16,7 +16,7 @@ CLIMB_DOWN = Remedy(
     command="commcheck run -i INVENTORY playbooks/incident.yaml",
     effect=Words(
         "Layers below first: a slow rail, lost packets or a wrong algorithm make the same picture.",
-        "先查下层：慢轨道、丢包或算法选错会呈现同样的现象。",
+        "先查下层：慢轨、丢包或算法选错会呈现同样的现象。",
     ),
     precondition=_READS,
 )

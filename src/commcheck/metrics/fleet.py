@@ -25,7 +25,7 @@ from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerSilent
 from commcheck.metrics.names import Index
 from commcheck.metrics.wanted import NAME, SELECTOR, URL
-from commcheck.model import Host, Machine
+from commcheck.model import GPUS, Host, Machine
 from commcheck.plan import HostPlan
 
 PATIENCE_S: Final = 60.0
@@ -145,15 +145,12 @@ def subjects_of(plan: HostPlan) -> frozenset[str]:
     )
 
 
-_GPUS: Final = ("gpu-roce", "gpu-ib", "gpu-efa")
-
-
 def _families(host: Host) -> set[str]:
     """Whose exporters a host may have."""
     platform = host.variables.get("commcheck_platform")
     if platform == "ascend":
         return {catalog.NPU}
-    return {catalog.GPU} if platform in _GPUS else {catalog.GPU, catalog.NPU}
+    return {catalog.GPU} if platform in GPUS else {catalog.GPU, catalog.NPU}
 
 
 @dataclass(slots=True)

@@ -8,12 +8,17 @@ from commcheck.lazy import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where accelerators count as standing still, and a link as full."""
+    """Where accelerators count as standing still or as computing, and a link as full."""
 
     compute_low: float = limit(
         0.20,
         unit="of the time, SM or AI core active",
         source="NCCL's own blocks are 8 to 32 of 132 SMs, 0.06 to 0.25 active without any compute",
+    )
+    sm_high: float = limit(
+        0.50,
+        unit="of the time, SM active",
+        source="NVIDIA DCGM, profiling: less likely indicates ineffective GPU usage",
     )
     link_high: float = limit(
         0.80,

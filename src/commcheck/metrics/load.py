@@ -138,8 +138,8 @@ def _gpu_compute(metrics: Metrics, jobs: set[str], limits: Limits) -> tuple[Comp
     want = "export DCGM_FI_PROF_SM_ACTIVE: it is commented out in dcgm-exporter's list of counters"
     active = [line.values for line in metrics.of("sm") if _gpu(line) in jobs]
     if active:
-        low = limits.compute_low
-        return Compute("SM active", _average(active), low, low, sure=True), ""
+        low, high = limits.compute_low, limits.sm_high
+        return Compute("SM active", _average(active), low, high, sure=True), ""
     tensor = [line.values for line in metrics.of("tensor") if _gpu(line) in jobs]
     if tensor and metrics.of("engine"):
         return (

@@ -1,4 +1,4 @@
-"""The picture of a job's load: accelerators and links over time, with the two red lines."""
+"""The picture of a job's load: accelerators and links over time, with the red lines."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def curves(metrics: Metrics, load: Load, limits: Limits) -> Figure:
     lines = [{"name": "a link is full", "y": round(100 * limits.link_high, 1)}]
     if load.compute is not None:
         lines.append({"name": "hardly computes", "y": round(100 * load.compute.low, 1)})
+        if load.compute.high > load.compute.low:
+            lines.append({"name": "computes", "y": round(100 * load.compute.high, 1)})
     return Figure(
         form="curve",
         title=Words(

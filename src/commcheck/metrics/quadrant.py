@@ -3,9 +3,12 @@
 | accelerators | a link near its rate | no link near its rate |
 |---|---|---|
 | hardly compute | communication bound: fail | waiting: warn |
+| between | undecidable | undecidable |
 | compute | overlapped: pass | compute bound: pass |
 
-What is not exported is never taken for healthy, and an idle host is not judged.
+Between is more than a collective's own kernels take and less than training that computes: there the
+step itself has to be seen. What is not exported is never taken for healthy, and an idle host is not
+judged.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ class Quadrant(StrEnum):
     BOUND = "communication bound"
     WAITING = "waiting"
     UNKNOWN = "unknown"
+    BETWEEN = "neither waiting nor computing"
     OVERLAPPED = "computing and communicating at once"
     COMPUTING = "compute bound"
 
@@ -64,8 +68,10 @@ def _quadrant(
     nvlink: float | None,
     limits: Limits,
 ) -> Quadrant:
-    if active is None or compute is None or compute.low <= active < compute.high:
+    if active is None or compute is None:
         return Quadrant.UNKNOWN
+    if compute.low <= active < compute.high:
+        return Quadrant.BETWEEN
     is_high = max(nic or 0.0, nvlink or 0.0) >= limits.link_high
     if active >= compute.high:  # then no link is what it waits for, whatever links carry
         return Quadrant.OVERLAPPED if is_high else Quadrant.COMPUTING
@@ -198,6 +204,9 @@ def _judge(case: _Case) -> Verdict:
     if field is Quadrant.UNKNOWN:
         told = "; ".join(load.lacks) or "some samples are missing on the server"
         return undecidable(f"{case.told(field)}: not all that decides is known", turn_on=told)
+    if field is Quadrant.BETWEEN:
+        turn_on = "; ".join((*load.lacks, "profile a few steps: commcheck analyze trace DIR"))
+        return undecidable(f"{field}: {case.told(field)}", turn_on=turn_on)
     if field is Quadrant.WAITING:
         return _waiting(case, measured)
     remark = f"; better: {load.lacks[0]}" if load.lacks else ""

@@ -177,6 +177,7 @@ def _hccl(hccl: Hccl) -> dict[str, object]:
                 "device": n.device,
                 "device_ip": n.device_ip,
                 "errors": n.errors,
+                "first_error": n.fault.text if n.fault else None,
                 "env": dict(n.env),
                 "tls": sorted(n.tls),
             }
@@ -187,10 +188,10 @@ def _hccl(hccl: Hccl) -> dict[str, object]:
         ],
         "links": [
             {
-                "source": k.source,
-                "target": k.target,
-                "source_server": k.source_server,
-                "target_server": k.target_server,
+                "source": k.source.rank,
+                "target": k.target.rank,
+                "source_server": k.source.server,
+                "target_server": k.target.server,
                 "rdma": k.rdma,
             }
             for k in hccl.links[:RANKS_MOST]

@@ -96,13 +96,13 @@ NIC_LIST: Final = Cause(
     title=Words("NCCL sees fewer NICs than it should", "NCCL 看到的网卡数量不对"),
     meaning=Words(
         "A rail is missing, or a NIC that is none of the rails is used.",
-        "缺少轨道网卡，或使用了不属于训练轨道的网卡。",
+        "缺少某条轨的网卡，或使用了不属于训练网络的网卡。",
     ),
     remedies=(
         step("Which ports are down?", "检查哪些端口未激活。", "ibv_devinfo"),
         step(
             "Name the rails exactly: NCCL_IB_HCA==mlx5_0,mlx5_1,...",
-            "精确指定轨道：NCCL_IB_HCA==mlx5_0,mlx5_1,...",
+            "精确指定各轨的网卡：NCCL_IB_HCA==mlx5_0,mlx5_1,...",
             before=RESTART,
         ),
     ),
@@ -356,7 +356,7 @@ CROSS_RAIL: Final = Cause(
     title=Words("Traffic leaves its rail", "流量跨轨"),
     meaning=Words(
         "Sender and receiver use different rails on a fabric that only connects equal ones.",
-        "在只连接同号轨道的网络上，收发两端使用了不同轨道。",
+        "在只连接同号轨的网络上，收发两端使用了不同轨。",
     ),
     remedies=(
         step(

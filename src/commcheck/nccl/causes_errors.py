@@ -51,7 +51,7 @@ QP_SETUP: Final = Cause(
     meaning=Words(
         "110, 113, 101: the peer's RoCE address is not reachable (route, VLAN, rails that are not "
         "connected). 22: the GID at this index is empty. 19: there is no such index.",
-        "110、113、101：对端 RoCE 地址不可达（路由、VLAN、轨道未互通）；22：该索引的 GID 为空；"
+        "110、113、101：对端 RoCE 地址不可达（路由、VLAN、各轨未互通）；22：该索引的 GID 为空；"
         "19：索引不存在。",
     ),
     remedies=(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from commcheck.check import Explained
-from commcheck.nccl import causes, causes_errors
+from commcheck.nccl import causes, causes_errors, causes_hccl
 
 _NO_RDMA: Final = frozenset(
     cause.slug
@@ -42,6 +42,15 @@ _INSIDE: Final = frozenset(
         causes_errors.CUDA,
     )
 )
+_NPU_LINK: Final = frozenset(
+    cause.slug
+    for cause in (
+        causes_hccl.HCCL_LINK,
+        causes_hccl.HCCL_LOSS,
+        causes_hccl.HCCL_PAIR,
+        causes_hccl.HCCL_PEER,
+    )
+)
 
 JOB_WIDE: Final = _NO_RDMA | _ON_THE_WIRE
 """Causes that show on every host of a job, whichever of them is at fault."""
@@ -64,6 +73,11 @@ EXPLAINED: Final = (
         Explained(slug, "any-in-job", by_loss=True, of=_ON_THE_WIRE)
         for slug in ("pfc-off", "pfc-wrong-priority", "trust-not-dscp", "nic-link-flaps")
     ),
+    *(
+        Explained(slug, "any-in-job", of=_NPU_LINK)
+        for slug in ("npu-link-down", "npu-ip-unset", "npu-net-unreachable", "npu-tls-mixed")
+    ),
+    Explained("npu-tls-mixed", "any-in-job", of=frozenset({causes_hccl.HCCL_TLS.slug})),
     Explained("gpudirect-unavailable", "any-in-job", of=frozenset({causes.GDR_OFF.slug})),
     Explained("env-gdr-off", "any-in-job", of=frozenset({causes.GDR_OFF.slug})),
     *(

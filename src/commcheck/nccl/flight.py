@@ -1,7 +1,9 @@
 """PyTorch's flight recorder: the last collectives of each rank, from pickle or JSON.
 
-A dump is a pickle of dictionaries, lists, tuples and scalars alone (torch 2.2 to 2.13, measured):
-it is read by an unpickler that knows no class, so that nothing in a file is ever executed.
+A dump is a pickle of dictionaries, lists, tuples and scalars alone, and is read by an unpickler
+that knows no class, so that nothing in a file is ever executed. Version 2.10 (torch 2.13) was
+recorded. Of 1.1 and 1.4 is known what c10d's TraceUtils.h wrote: one ``seq_id`` for collectives
+and transfers, and groups by a number that each process counts for itself.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import json
 import pickle
 import pickletools
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -76,18 +79,40 @@ _HARMLESS: Final = frozenset(
 """Opcodes that make plain data; every other one could call something."""
 
 
+_TRANSFER: Final = regex(r":(?:(send) (\d{1,7})->(\d{1,7})|recv (\d{1,7})<-(\d{1,7}))$")
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A send or a receive, both ends by their numbers within the process group."""
+
+    sends: bool
+    own: int
+    peer: int
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One collective that a rank called. ``group``: the process group's name."""
+    """One collective or transfer that a rank called. ``group``: the process group's name."""
 
     group: str
     seq: int
-    name: str  # "nccl:all_reduce"
+    name: str  # "nccl:all_reduce", "nccl:send 0->1", "nccl:recv 1<-0"
     state: str  # "scheduled", "started", "completed"
     inputs: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
     is_p2p: bool
     frame: str  # file and line of the caller, where the dump has it
+
+    @property
+    def transfer(self) -> Transfer | None:
+        """What its name says, where it is a send or a receive."""
+        match = _TRANSFER.search(self.name)
+        if match is None:
+            return None
+        sends = match[1] is not None
+        own, peer = (match[2], match[3]) if sends else (match[4], match[5])
+        return Transfer(sends, int(own), int(peer))
 
     @property
     def varies(self) -> bool:
@@ -113,6 +138,18 @@ class Dump:
     entries: tuple[Entry, ...]
     members: Mapping[str, tuple[int, ...]]  # of each process group
     groups: Mapping[str, str]  # descriptions
+    oldest: int | None = None  # number of its oldest entry, of all that the rank ever recorded
+    shared: frozenset[str] = frozenset()  # groups that count collectives and transfers together
+
+    @property
+    def is_whole(self) -> bool:
+        """True where the ring still has the first entry."""
+        return self.oldest == 0
+
+    @property
+    def has_lost(self) -> bool:
+        """True where the ring is known to have lost its first entries."""
+        return bool(self.oldest)
 
     @property
     def backend(self) -> str:
@@ -179,8 +216,10 @@ def dump(document: Mapping[str, Any], source: str) -> Dump:
 
     Raises ``KeyError`` for another one.
     """
-    members, groups = _groups(document.get("pg_config"))
-    entries = tuple(entry for each in document["entries"] if (entry := _entry(each)))
+    config = document.get("pg_config")
+    names = _own_numbers(config, document["entries"], source)
+    members, groups = _groups(config, names)
+    entries, shared = _entries(document["entries"], names)
     return Dump(
         source=source,
         rank=_rank(source),
@@ -189,6 +228,15 @@ def dump(document: Mapping[str, Any], source: str) -> Dump:
         entries=entries,
         members=members,
         groups=groups,
+        oldest=min(
+            (
+                each["record_id"]
+                for each in document["entries"]
+                if isinstance(each, dict) and _is_number(each.get("record_id"))
+            ),
+            default=None,
+        ),
+        shared=shared,
     )
 
 
@@ -206,38 +254,109 @@ def _rank(source: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _groups(config: Any) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+def _own_numbers(config: Any, told: Sequence[Any], source: str) -> dict[str, str]:
+    """Names for groups that only have a number, which each process counts for itself (1.x).
+
+    Ranks know a group by its members; a second group of the same members is told apart. Without
+    members only the first group, which is everybody's, can be compared.
+    """
+    names: dict[str, str] = {}
+    if not isinstance(config, dict):
+        numbers = {str(each.get("pg_id", "0")) for each in told if isinstance(each, dict)}
+        return {number: f"{number} of {source}" for number in numbers - {"0", ""}}
+    for key, ranks in config.items():
+        if isinstance(ranks, list | tuple):
+            told = str([each for each in ranks if isinstance(each, int)])
+            before = sum(name.startswith(told) for name in names.values())
+            names[str(key)] = f"{told} again {before}" if before else told
+    return names
+
+
+def _groups(
+    config: Any, names: Mapping[str, str]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
     members: dict[str, tuple[int, ...]] = {}
     described: dict[str, str] = {}
     for key, told in config.items() if isinstance(config, dict) else ():
-        if not isinstance(told, dict):
-            continue
-        ranks = told.get("ranks")
+        ranks = told.get("ranks") if isinstance(told, dict) else told
         numbers = re.findall(r"\d{1,7}", ranks) if isinstance(ranks, str) else ranks
+        name = names.get(str(key), str(key))
         if isinstance(numbers, list | tuple):
-            members[str(key)] = tuple(int(each) for each in numbers if str(each).isdigit())
-        described[str(key)] = str(told.get("desc", ""))
+            members[name] = tuple(int(each) for each in numbers if str(each).isdigit())
+        if isinstance(told, dict):
+            described[name] = str(told.get("desc", ""))
     return members, described
 
 
-def _entry(told: Any) -> Entry | None:
+def _entries(
+    told: Sequence[Any], names: Mapping[str, str]
+) -> tuple[tuple[Entry, ...], frozenset[str]]:
+    """All entries, and the groups whose collectives cannot be matched by number.
+
+    Of a batch (``batch_isend_irecv``) only ``coalesced`` behind it has a state; each transfer of it
+    stays ``scheduled`` (pytorch#120270). Until torch 2.5 a batch counted as a collective, on the
+    ranks that took part only (pytorch#134833).
+    """
+    found: list[Entry] = []
+    batches: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    shared: set[str] = set()
+    for each in told:
+        entry = _entry(each, names)
+        if entry is None:
+            continue
+        if entry.is_p2p and entry.transfer:
+            for key in _NUMBERS:
+                if _is_number(each.get(key)):
+                    batches[entry.group, key, each[key]].append(len(found))
+            if "seq_id" in each:
+                shared.add(entry.group)
+        elif entry.name.endswith(":coalesced"):
+            key = next(key for key in _keys(entry.is_p2p) if _is_number(each.get(key)))
+            batch = batches.pop((entry.group, key, entry.seq), [])
+            for index in batch:
+                if found[index].state == "scheduled":
+                    found[index] = replace(found[index], state=entry.state)
+            if batch and not entry.is_p2p:
+                shared.add(entry.group)
+                entry = replace(entry, is_p2p=True)
+        found.append(entry)
+    return tuple(found), frozenset(shared)
+
+
+_NUMBERS: Final = ("p2p_seq_id", "collective_seq_id", "seq_id")
+
+
+def _keys(is_p2p: bool) -> tuple[str, str]:
+    return (_NUMBERS[0] if is_p2p else _NUMBERS[1], _NUMBERS[2])
+
+
+def _is_number(told: Any) -> bool:
+    return isinstance(told, int) and not isinstance(told, bool)
+
+
+def _entry(told: Any, names: Mapping[str, str]) -> Entry | None:
     if not isinstance(told, dict):
         return None
-    is_p2p = told.get("is_p2p") is True
-    seq = told.get("p2p_seq_id" if is_p2p else "collective_seq_id")
-    if not isinstance(seq, int) or isinstance(seq, bool):
+    called = str(told.get("profiling_name", ""))
+    is_p2p = told.get("is_p2p") is True or _TRANSFER.search(called) is not None
+    seq = next((told[key] for key in _keys(is_p2p) if _is_number(told.get(key))), None)
+    if seq is None:
         return None
-    group = told.get("process_group")
-    name = (
-        str(group[0]) if isinstance(group, list | tuple) and group else str(told.get("pg_id", ""))
-    )
+    group: Any = told.get("process_group")
+    number = str(told.get("pg_id", ""))
+    has_name = isinstance(group, list | tuple) and len(group) > 0
+    types = told.get("input_dtypes")
     return Entry(
-        group=name,
+        group=str(group[0]) if has_name else names.get(number, number),
         seq=seq,
-        name=str(told.get("profiling_name", "")),
+        name=called,
         state=str(told.get("state", "")),
         inputs=tuple(_sizes(told.get("input_sizes"))),
-        dtypes=tuple(str(each) for each in told.get("input_dtypes") or () if isinstance(each, str)),
+        dtypes=tuple(
+            each
+            for each in (types if isinstance(types, list | tuple) else ())
+            if isinstance(each, str)
+        ),
         is_p2p=is_p2p,
         frame=_frame(told.get("frames")),
     )

@@ -1,7 +1,8 @@
 """Where ranks of a job went apart: FR-001 to FR-007, on the dumps of all of them.
 
 Collectives are matched by process group and ``collective_seq_id``; of each group the first number
-on which its members do not agree is the finding, and what comes after it only follows.
+on which its members do not agree is the finding, and what comes after it only follows. Sends and
+receives are FR-008 and FR-009, in ``flight_p2p``.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable
-from commcheck.lazy import dataclass
 from commcheck.model import Cause, Verdict, Words
+from commcheck.nccl import flight_p2p
 from commcheck.nccl.causes import READS, RESTART, step
 from commcheck.nccl.flight import Dump, Entry
+from commcheck.nccl.flight_groups import ALL_DUMPS, WATCHED, Group, Parted, groups, some
 
 NEVER_CALLED: Final = Cause(
     slug="hang-rank-missing",
@@ -101,99 +103,57 @@ NOT_REACHED: Final = Cause(
 )
 
 
-WATCHED: Final = ("nccl", "hccl", "mccl")
-"""Backends whose states a watchdog follows; with gloo every entry stays ``scheduled``."""
-
-_ALL_DUMPS: Final = "copy the dumps of all ranks, and set TORCH_FR_BUFFER_SIZE=20000 before"
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """One process group: its members, and each one's entries by number."""
-
-    name: str
-    about: str
-    members: tuple[int, ...]
-    entries: Mapping[int, Mapping[int, Entry]]  # rank -> number -> entry
-
-    @property
-    def label(self) -> str:
-        """How reports name it."""
-        return f"{self.name} ({self.about})" if self.about else self.name
-
-    @property
-    def silent(self) -> tuple[int, ...]:
-        """Members without a dump."""
-        return tuple(rank for rank in self.members if rank not in self.entries)
-
-
-def by_rank(dumps: Sequence[Dump]) -> dict[int, Dump]:
-    """The dumps by global rank, the first of each; whose name holds no rank is left out."""
-    found: dict[int, Dump] = {}
-    for each in dumps:
-        if each.rank is not None:
-            found.setdefault(each.rank, each)
-    return found
-
-
-def groups(dumps: Mapping[int, Dump]) -> tuple[Group, ...]:
-    """Every process group that anybody recorded; the one of most members first."""
-    members: dict[str, set[int]] = defaultdict(set)
-    about: dict[str, str] = {}
-    entries: dict[str, dict[int, dict[int, Entry]]] = defaultdict(dict)
-    for rank, dump in dumps.items():
-        for name, ranks in dump.members.items():
-            members[name] |= set(ranks)
-            about.setdefault(name, dump.groups.get(name, ""))
-        for entry in dump.entries:
-            if not entry.is_p2p:
-                entries[entry.group].setdefault(rank, {})[entry.seq] = entry
-    found = []
-    for name, of_ranks in entries.items():
-        # With gloo the default group's name is empty in pg_config, and "0" in the entries.
-        unnamed = members.get("", set()) if len(entries) == 1 else set()
-        listed = members.get(name) or unnamed or set(of_ranks)
-        for rank in listed & set(dumps):
-            of_ranks.setdefault(rank, {})
-        told = tuple(sorted(listed | set(of_ranks)))
-        found.append(Group(name, about.get(name, ""), told, of_ranks))
-    return tuple(sorted(found, key=lambda group: (-len(group.members), group.name)))
-
-
 def judge(dumps: Mapping[int, Dump]) -> tuple[Verdict, ...]:
     """One verdict for each group that went apart; pass where none did."""
     known = groups(dumps)
     if not known:
-        return (undecidable("the dumps hold no collective", turn_on=_ALL_DUMPS),)
+        return (undecidable("the dumps hold no call", turn_on=ALL_DUMPS),)
     watched = any(dump.backend in WATCHED for dump in dumps.values())
-    verdicts = [verdict for group in known if (verdict := _of_group(group, dumps))]
-    told = [verdict for verdict in verdicts if verdict.cause]
+    parted = [each for group in known if (each := _of_group(group, dumps))]
+    parted += flight_p2p.judge(known, dumps)
+    told = [each for each in parted if each.verdict.cause]
     if told:
-        return tuple(_first_causes(told))
+        return tuple(each.verdict for each in _first_causes(told))
+    if parted:
+        return tuple(each.verdict for each in parted)
     missing = sorted({rank for group in known for rank in group.silent})
     if missing:
-        reason = f"no dump of {some(missing)}, and the others agree: the culprit may be among them"
-        return (replace(undecidable(reason, turn_on=_ALL_DUMPS), rule="FR-001"),)
-    if verdicts:
-        return tuple(verdicts)
+        reason = (
+            f"nothing is recorded of {some(missing)}, and the others agree: the culprit may be "
+            "among them"
+        )
+        return (replace(undecidable(reason, turn_on=ALL_DUMPS), rule="FR-001"),)
     if not watched:
         reason = "all ranks called the same; this backend does not tell what ended"
         return (replace(undecidable(reason, turn_on="py-spy dump on every rank"), rule="FR-007"),)
-    reason = f"all collectives of {len(dumps)} ranks are equal and ended: a hang is elsewhere"
+    reason = f"all calls of {len(dumps)} ranks agree and ended: a hang is elsewhere"
     return (replace(passed(reason, measured={"ranks": len(dumps)}), rule="FR-007"),)
 
 
-def _first_causes(told: Sequence[Verdict]) -> Sequence[Verdict]:
-    """A program's fault, or a rank that never came, explains groups that merely wait."""
-    roots = [verdict for verdict in told if verdict.cause in (NEVER_CALLED, DIFFERENT, SIZES)]
-    return roots or told
+def _first_causes(told: Sequence[Parted]) -> Sequence[Parted]:
+    """A program's fault, or a rank that never came, explains groups that merely wait.
+
+    So does a rank that waits for somebody else explain why it never came.
+    """
+    of_the_program = (
+        *(NEVER_CALLED, DIFFERENT, SIZES),
+        *(flight_p2p.PEER_MISSING, flight_p2p.EACH_WAITS),
+    )
+    roots = [each for each in told if each.verdict.cause in of_the_program]
+    first = [
+        each
+        for each in roots
+        if not each.culprits
+        or each.culprits - {rank for one in roots if one is not each for rank in one.waiting}
+    ]
+    return first or roots or told
 
 
-def _of_group(group: Group, dumps: Mapping[int, Dump]) -> Verdict | None:
+def _of_group(group: Group, dumps: Mapping[int, Dump]) -> Parted | None:
     seen = {rank: of for rank, of in group.entries.items() if rank in dumps}
     kept = [of for of in seen.values() if of]
-    if len(seen) < 2 or not kept:
-        return None
+    if len(seen) < 2 or not kept or any(group.name in dumps[rank].shared for rank in seen):
+        return _not_compared(group, seen)
     low = max(min(of) for of in kept)  # below this somebody's ring has lost it
     numbers = sorted({seq for of in kept for seq in of if seq >= low})
     for seq in numbers:
@@ -202,8 +162,30 @@ def _of_group(group: Group, dumps: Mapping[int, Dump]) -> Verdict | None:
         watched = any(entry.name.startswith(WATCHED) for entry in here.values())
         verdict = _at(group, seq, here, absent, seen, watched)
         if verdict is not None:
-            return verdict
+            is_missing = verdict.cause is NEVER_CALLED
+            return Parted(verdict, frozenset(absent if is_missing else ()), frozenset(here))
     return None
+
+
+def _not_compared(group: Group, seen: Mapping[int, Mapping[int, Entry]]) -> Parted | None:
+    """Nobody to compare with, or numbers that are no common ones: only who waits is known."""
+    waits = {
+        rank: last
+        for rank, of in seen.items()
+        if of and (last := of[max(of)]).state != "completed" and last.name.startswith(WATCHED)
+    }
+    if not waits:
+        return None
+    name = next(iter(waits.values())).name
+    reason = f"{name} of group {group.label} has not ended on {some(sorted(waits))}, and "
+    if len(seen) < 2:
+        reason += f"nothing is recorded of {some(list(group.silent)) if group.silent else 'others'}"
+        verdict = replace(undecidable(reason, turn_on=ALL_DUMPS), rule="FR-001")
+    else:
+        reason += "this PyTorch numbers batches of transfers with its collectives"
+        turn_on = "PyTorch 2.5 or newer; py-spy dump on every rank"
+        verdict = replace(undecidable(reason, turn_on=turn_on), rule="FR-001")
+    return Parted(verdict, frozenset(), frozenset(waits))
 
 
 def _at(
@@ -301,10 +283,10 @@ def _inside(group: Group, what: str, seq: int, here: Mapping[int, Entry]) -> Ver
     measured = {"seq": seq, "started_ranks": len(inside), "scheduled_ranks": late[:200]}
     if group.silent:
         reason = (
-            f"{some(sorted(here))} wait in {what}, and there is no dump of "
+            f"{some(sorted(here))} wait in {what}, and nothing is recorded of "
             f"{some(list(group.silent))}: often the culprit"
         )
-        return replace(undecidable(reason, turn_on=_ALL_DUMPS), rule="FR-001", measured=measured)
+        return replace(undecidable(reason, turn_on=ALL_DUMPS), rule="FR-001", measured=measured)
     if late and inside:
         reason = f"{some(inside)} are inside {what}, the GPUs of {some(late)} have not reached it"
         return failed(NOT_REACHED, reason, rule="FR-006", measured=measured)
@@ -314,25 +296,10 @@ def _inside(group: Group, what: str, seq: int, here: Mapping[int, Entry]) -> Ver
         if ended:
             reason += f"; {ended} other ranks have ended it"
         return failed(STUCK, reason, rule="FR-005", measured=measured)
-    reason = f"{what} is enqueued on {some(late)} and began on none: an earlier kernel runs"
+    # Without timing PyTorch keeps no event of the beginning, and what runs stays "scheduled".
+    reason = f"{what} has not ended on {some(late)}, and that it began is recorded on none"
     return replace(
-        undecidable(reason, turn_on="py-spy and nvidia-smi on these ranks"),
+        undecidable(reason, turn_on=flight_p2p.TIMES),
         rule="FR-006",
         measured=measured,
     )
-
-
-def some(ranks: Sequence[int]) -> str:
-    """``ranks 0-3, 7``: long lists are cut."""
-    parts: list[str] = []
-    start = last = None
-    for rank in [*sorted(ranks), None]:
-        if start is None:
-            start = last = rank
-        elif rank is not None and last is not None and rank == last + 1:
-            last = rank
-        else:
-            parts.append(f"{start}" if start == last else f"{start}-{last}")
-            start = last = rank
-    shown = ", ".join(parts[:6]) + (f" and more, {len(ranks)} in all" if len(parts) > 6 else "")
-    return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"

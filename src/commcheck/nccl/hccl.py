@@ -6,11 +6,14 @@ Line grammar, codes and key lines: CANN documentation, "HCCL fault diagnosis" of
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from commcheck.lazy import dataclass, regex
+from commcheck.nccl import hccl_links as links
+from commcheck.nccl.hccl_codes import WAITING, implied
+from commcheck.nccl.hccl_links import End, Link
 from commcheck.nccl.places import RANKS_MOST, At
 
 KEPT_MOST: Final = 20_000
@@ -24,6 +27,12 @@ CODE: Final = regex(r"\b(E[A-Z]\d{4})\b")
 _STAMP: Final = regex(r"(\d{4})-(\d\d)-(\d\d)[- ](\d\d):(\d\d):(\d\d)\.(\d{3})\.(\d{3})")
 _PID: Final = regex(r"\[PID: (\d{1,9})\]")
 _RANK: Final = regex(r"\[rank(\d{1,6})\]:")
+_WORKER: Final = regex(r"\(PID:(\d{1,9}), Device:(-?\d{1,6}), RankID:(-?\d{1,9})\)")
+_ASCEND: Final = regex(r"RankID:|torch_npu|\bNPU|\bnpu[A-Z]|\bEH\d{4}")
+_CALL: Final = regex(
+    r"HCCL function error: .{1,300}?error code is \d{1,6}|ERR02200 DIST call hccl api failed|"
+    r"HCCL error in: "
+)
 _ENV: Final = regex(
     r"(HCCL_[A-Z_]+) (?:set by (?:environment|default) to|is set to default value) \[([^\]]*)\]"
 )
@@ -35,24 +44,46 @@ _LOCAL: Final = regex(
     r"server\[([^\]]+)\] deviceIp\[([^\]]*)\]"
 )
 _ENTRY: Final = regex(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d{1,9})\], rank\[(\d{1,9})\]")
-_LINK: Final = regex(
-    r"createLink para:rank\[\d+\]-localUserrank\[(\d{1,9})\]-localIpAddr\[([^/\]]+)/(\d{1,9})\], "
-    r"remoteRank\[\d+\]-remoteUserrank\[(\d{1,9})\]-remoteIpAddr\[([^/\]]+)/(\d{1,9})\]"
-    r"(?:.*isUsedRdma\[([01])\])?(?:.*tag\[(\w+?)_)?"
-)
 _CONNECTED: Final = regex(r"total connected num is \[(\d{1,9})\]")
 _NEED: Final = regex(r"need connect rankNum is \[(\d{1,9})\]")
 _INFO: Final = regex(r"connected rankinfo\[LINE \d+\]: ([\[\]\d,;]+)")
 _AGENTS: Final = regex(r"Failed to connect agent\[([\d,]+)\]")
-_TLS: Final = regex(r"\|\s*(ENABLE|DISABLE)\s*\|\s*LinkInfo")
-_BEAT: Final = regex(
-    r"crimer rank \[([^/\]]+)/(\d{1,9})\] status\[(LOST|STUCK|ERROR CQE)\] by informer"
+_TIMED_OUT: Final = regex(
+    r"(?:wait socket establish|topo exchange (?:server|agent) get socket) timeout"
+    r".{0,80}?timeout\[(\d{1,6})"
 )
+_NIC: Final = regex(
+    r"local rank information: nicType\[(\w+)\], logicSuperPodId(?:\[([^\]]*)\]| is not set), "
+    r"phySuperPodId\[(-?\d{1,19})\]"
+)
+_SAME_SCRIPT: Final = "investigating the consistency of cluster script"
+"""HCCL's own probe after a link timed out: every peer answered it."""
+
+_BEAT: Final = regex(r"rank \[([^/\]]+)/(\d{1,9})\] status\[(LOST|STUCK|ERROR CQE)\] by ")
 _LOCATION: Final = regex(
     r"Cluster Exception Location\[[^\]]*\]:\[([^/\]]+)/(\d{1,9})\].*"
     r"ExceptionType:\[(Heartbeat Lost|Stuck|Error cqe) Occurred\]"
 )
 _TASK: Final = regex(r"Task run failed.*taskID\[(\d{1,9})\], tag\[(\w+?)_([^\]]+)\]")
+_TASK_DEVICE: Final = regex(r"Task run failed, opData information is .{1,80}deviceId\[(\d{1,6})\]")
+_TASK_RANK: Final = regex(
+    r"Task run failed, groupRank .{1,200}rankSize\[\d+\], rankId\[(\d{1,9})\]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A line that says what went wrong, as printed. ``code`` is "" where none is told or implied.
+
+    ``time_s``: since the epoch, as if the host's clock were UTC.
+    """
+
+    code: str
+    text: str
+    at: At
+    time_s: float | None
+    pid: int | None
+    rank: int | None
 
 
 @dataclass(slots=True, eq=False)
@@ -68,10 +99,14 @@ class Npu:
     env: dict[str, str] = field(default_factory=dict)
     tls: dict[str, At] = field(default_factory=dict)
     errors: int = 0
-    first_error_s: float | None = None
-    last_error_s: float | None = None
-    first_error_at: At | None = None
+    fault: Code | None = None  # its first error whose words are known, else its first
+    timeout_s: int | None = None  # how long it waits for a link, as the line of a timeout says
+    timed_out_s: float | None = None  # when it first gave up waiting
+    timed_out_at: At | None = None
+    nic: str = ""  # VNIC_TYPE: HCCS inside a super pod, DEVICE_NIC_TYPE: RoCE
+    super_pods: tuple[str, str] = ("", "")  # logical as configured, physical
     failed_tags: dict[str, At] = field(default_factory=dict)
+    rows: dict[tuple[int | None, int | None], int] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -82,27 +117,12 @@ class Npu:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """An error code with its text, as printed."""
+class Worker:
+    """What torch_npu prints of a process of the job; None: it did not know."""
 
-    code: str
-    text: str
-    at: At
-    time_s: float | None
-    pid: int | None
+    pid: int
     rank: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link that could not be made: who waited for whom. Addresses are the servers'."""
-
-    source: int
-    source_server: str
-    target: int
-    target_server: str
-    target_device: int
-    rdma: bool | None
+    device: int | None
     at: At
 
 
@@ -123,7 +143,10 @@ class Hccl:
     lines: int = 0
     npus: dict[tuple[str, int], Npu] = field(default_factory=dict)
     codes: list[Code] = field(default_factory=list)
+    calls: list[Code] = field(default_factory=list)  # torch_npu: a call of HCCL failed
+    workers: dict[int, Worker] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
+    losses: list[Link] = field(default_factory=list)
     beats: list[Beat] = field(default_factory=list)
     nranks: int | None = None
     servers: int | None = None
@@ -132,12 +155,44 @@ class Hccl:
     root_at: At | None = None
     connected_ranks: set[int] = field(default_factory=set)
     failed_agents: set[int] = field(default_factory=set)
+    all_answer: At | None = None  # HCCL's own probe of a rank reached every peer
+    some_silent: bool = False  # and that of another one did not
     has_debug: bool = False
+    ascend: At | None = None  # torch_npu or the runtime speaks: a job on NPUs
+    last_worker: Worker | None = None
 
     @property
     def any(self) -> bool:
         """True where the input holds anything of HCCL."""
-        return bool(self.lines or self.codes)
+        return bool(self.lines or self.codes or self.calls)
+
+    @property
+    def in_reach(self) -> bool:
+        """True where HCCL's own probes reached every peer after links had timed out."""
+        return self.all_answer is not None and not self.some_silent
+
+    @property
+    def said(self) -> list[Code]:
+        """All lines that say what went wrong."""
+        faults = [npu.fault for npu in self.npus.values() if npu.fault is not None]
+        return [*self.codes, *faults, *self.calls]
+
+    @property
+    def first(self) -> Code | None:
+        """The line to follow: the first by time whose words are known, else the first.
+
+        What a process prints as its code is surer than the words of its plog. But a code that only
+        says that it waited hides what its plog tells before.
+        """
+        first = min(
+            self.said,
+            key=lambda code: (not code.code, code.time_s is None, code.time_s or 0.0, code.at),
+            default=None,
+        )
+        if first is None or first in self.codes or first.pid is None:
+            return first
+        told = (code for code in self.codes if code.pid == first.pid)
+        return next((code for code in told if code.code not in WAITING), first)
 
     def of_rank(self, rank: int) -> Npu | None:
         """The process of a rank."""
@@ -153,21 +208,22 @@ def line(hccl: Hccl, text: str, at: At, name: str) -> bool:
     """Takes one line. False where it is none of HCCL's."""
     match = LINE.search(text[:4000])
     if match is None:
-        return _output(hccl, text, at)
+        return _output(hccl, text[:4000], at)
     if match["module"] not in ("HCCL", "HCCP", "ROCE"):
+        hccl.ascend = hccl.ascend or at
         return False
     hccl.lines += 1
     npu = _npu(hccl, scope_of(name), int(match["pid"]))
     npu.files.add(at[0])
     said, time = match["text"], _seconds(match["time"])
-    if match["level"] == "ERROR":
-        hccl.has_debug = True
-        npu.errors += 1
-        npu.first_error_at = npu.first_error_at or at
-        if time is not None:
-            npu.first_error_s = min(time, npu.first_error_s or time)
-            npu.last_error_s = max(time, npu.last_error_s or time)
+    # By default a debug plog holds errors only, and a run log neither errors nor warnings.
+    hccl.has_debug |= match["level"] not in ("INFO", "EVENT")
     _facts(hccl, npu, said, at)
+    _group(hccl, said, at)
+    if match["level"] != "INFO":  # of which a run log may have one for each collective
+        _failed(hccl, npu, said, at)
+    if match["level"] == "ERROR":
+        _fault(npu, said, at, time)
     _code(hccl, said, at, time, npu.pid, npu.rank)
     return True
 
@@ -177,6 +233,18 @@ def _npu(hccl: Hccl, scope: str, pid: int) -> Npu:
     if npu is None:
         npu = hccl.npus[scope, pid] = Npu(pid)
     return npu
+
+
+def _fault(npu: Npu, text: str, at: At, time: float | None) -> None:
+    npu.errors += 1
+    told = CODE.search(text)
+    code = told[1] if told and told[1][:2] in ("EI", "EJ") else implied(text)
+    if npu.fault is None or (code and not npu.fault.code):
+        npu.fault = Code(code, text.strip()[:400], at, time, npu.pid, npu.rank)
+    if match := _TIMED_OUT.search(text):
+        npu.timeout_s = int(match[1])
+        if npu.timed_out_s is None:
+            npu.timed_out_s, npu.timed_out_at = time, at
 
 
 def _facts(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
@@ -189,19 +257,59 @@ def _facts(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
         npu.server, npu.device_ip = match[3], match[4]
     elif (match := _ENTRY.search(text)) and npu.rank is None:
         hccl.nranks, npu.rank = hccl.nranks or int(match[1]), int(match[2])
-    if match := _TLS.search(text):
-        npu.tls.setdefault(match[1], at)
+
+
+def _failed(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
+    """A task that failed on the device, and whose it was; a link that could not be made."""
+    if match := _NIC.search(text):
+        npu.nic, npu.super_pods = match[1], (match[2] or "", match[3])
     if match := _TASK.search(text):
         npu.failed_tags.setdefault(f"{match[3]}#{match[1]}#{match[2]}", at)
-    if (match := _LINK.search(text)) and len(hccl.links) < KEPT_MOST:
-        npu.rank = int(match[1]) if npu.rank is None else npu.rank
-        npu.server = npu.server or match[2]
-        npu.device = int(match[3]) if npu.device is None else npu.device
-        rdma = None if match[7] is None else match[7] == "1"
-        hccl.links.append(
-            Link(int(match[1]), match[2], int(match[4]), match[5], int(match[6]), rdma, at)
-        )
-    _group(hccl, text, at)
+    if npu.rank is None and (match := _TASK_RANK.search(text)):
+        npu.rank = int(match[1])
+    if npu.device is None and (match := _TASK_DEVICE.search(text)):
+        npu.device = int(match[1])
+    if _SAME_SCRIPT in text:
+        hccl.all_answer = hccl.all_answer or at
+    _links(hccl, npu, text, at)
+
+
+def _links(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
+    """A row of the table of links, and the line behind it that says where the same ranks are."""
+    if match := links.ROW.search(text):
+        if match[6] in ("ENABLE", "DISABLE"):
+            npu.tls.setdefault(match[6], at)
+        if match[5] != "connecting" and len(hccl.links) < KEPT_MOST:
+            npu.device_ip = npu.device_ip or match[3]
+            npu.rank = int(match[4]) if npu.rank is None else npu.rank
+            row = Link(
+                End(int(match[4]), npu.server, npu.device, match[3]),
+                End(int(match[2]), address=match[1]),
+                None,
+                at,
+            )
+            npu.rows[row.source.rank, row.target.rank] = len(hccl.links)
+            hccl.links.append(row)
+    elif link := links.created(text, at):
+        npu.rank = link.source.rank if npu.rank is None else npu.rank
+        npu.server = npu.server or link.source.server
+        npu.device = link.source.device if npu.device is None else npu.device
+        index = npu.rows.pop((link.source.rank, link.target.rank), None)
+        if index is not None:
+            hccl.links[index] = links.with_addresses(link, hccl.links[index])
+        elif len(hccl.links) < KEPT_MOST:
+            hccl.links.append(link)
+    else:
+        _probed(hccl, text, at)
+
+
+def _probed(hccl: Hccl, text: str, at: At) -> None:
+    """Pairs that HCCL names itself: cut ones, and ones that lost packets."""
+    if (link := links.detected(text, at)) and len(hccl.links) < KEPT_MOST:
+        hccl.some_silent = True
+        hccl.links.append(link)
+    if (link := links.lost(text, at)) and len(hccl.losses) < KEPT_MOST:
+        hccl.losses.append(link)
 
 
 def _group(hccl: Hccl, text: str, at: At) -> None:
@@ -222,18 +330,42 @@ def _group(hccl: Hccl, text: str, at: At) -> None:
 
 
 def _output(hccl: Hccl, text: str, at: At) -> bool:
-    """A line of the job's own output that carries a code."""
-    if not CODE.search(text[:1000]):
+    """A line of the job's own output that carries a code, or says which rank a process is."""
+    if match := _WORKER.search(text):
+        pid, device, rank = (None if part[0] == "-" else int(part) for part in match.groups())
+        if pid is not None:
+            known = hccl.workers.get(pid)
+            if known is not None and (known.rank, known.device) != (rank, device):
+                rank = device = None  # two servers have the pid
+            hccl.last_worker = hccl.workers[pid] = Worker(pid, rank, device, at)
+    if _ASCEND.search(text):
+        hccl.ascend = hccl.ascend or at
+    pid_told, rank_told = _PID.search(text[:200]), _RANK.search(text[:200])
+    pid = int(pid_told[1]) if pid_told else None
+    rank = int(rank_told[1]) if rank_told else None
+    last = hccl.last_worker
+    if last is not None and pid is rank is None and last.at in (at, (at[0], at[1] - 1)):
+        pid = last.pid  # CANN's own text follows torch_npu's line on the process
+    if _code(hccl, text, at, _seconds(text), pid, rank):
+        if link := links.created(text, at):
+            hccl.links.append(link)
+        _probed(hccl, text, at)
+        return True
+    return _call(hccl, text, at, pid, rank)
+
+
+def _call(hccl: Hccl, text: str, at: At, pid: int | None, rank: int | None) -> bool:
+    """A call of HCCL that torch_npu says failed; its next line tells whose it was."""
+    match = _CALL.search(text)
+    if match is None:
         return False
-    pid, rank = _PID.search(text[:200]), _RANK.search(text[:200])
-    return _code(
-        hccl,
-        text,
-        at,
-        _seconds(text),
-        int(pid[1]) if pid else None,
-        int(rank[1]) if rank else None,
-    )
+    before = hccl.calls[-1] if hccl.calls else None
+    if pid is not None and before and before.pid is None and before.at == (at[0], at[1] - 1):
+        hccl.calls[-1] = replace(before, pid=pid)
+    elif len(hccl.calls) < KEPT_MOST:
+        said = text[match.start() :].strip()[:400]
+        hccl.calls.append(Code("", said, at, _seconds(text), pid, rank))
+    return True
 
 
 def _code(

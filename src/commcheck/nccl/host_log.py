@@ -11,19 +11,23 @@ from commcheck.check import Reader
 from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.lazy import dataclass
+from commcheck.nccl.scan import ASCEND
 
 HALF_BYTES: Final = 8 << 20
 """Kept of the beginning and of the end: init stands at the one, the error at the other."""
 
 CUT: Final = "#commcheck: lines of the middle were left out on the host#"
 
-MARKS: Final = (b"NCCL", b"HCCL(", b"EI00", b"EJ00")
+MARKS: Final = (b"NCCL", *ASCEND)
 """A line has one of them, or stays where it is."""
+
+GREP: Final = "grep -aF " + " ".join(f"-e '{mark.decode()}'" for mark in MARKS)
+"""Keeps those lines, on a host."""
 
 SCRIPT: Final = f"""\
 set -- $1
 if [ ! -e "$1" ]; then echo "no file is called $1" >&2; exit 2; fi
-grep -ahF -e NCCL -e 'HCCL(' -e EI00 -e EJ00 -- "$@" /dev/null |
+{GREP} -h -- "$@" /dev/null |
 (head -c {HALF_BYTES}; echo; echo '{CUT}'; tail -c {HALF_BYTES})
 """
 """Expands the pattern and nothing else. head stops exactly where tail begins."""

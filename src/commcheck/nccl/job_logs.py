@@ -16,6 +16,7 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed
 from commcheck.lazy import dataclass, regex
 from commcheck.nccl.facts import Job
+from commcheck.nccl.host_log import GREP
 from commcheck.nccl.job_files import RANKS
 from commcheck.nccl.reader import Desk, FileReader
 from commcheck.nccl.scan import Scanner, chunks
@@ -27,8 +28,6 @@ HALF_BYTES: Final = 1 << 19
 
 FILE: Final = "#commcheck: file"
 CUT: Final = "#commcheck: lines of the middle were left out on the host#"
-
-_MARKS: Final = "grep -aF -e NCCL -e 'HCCL(' -e EI00 -e EJ00"
 
 SCRIPT: Final = rf"""{RANKS}
 mine=$(uname -n)
@@ -74,10 +73,10 @@ variables NCCL_DEBUG_FILE "$@" | while IFS= read -r line; do
   case $seen in *" $key "*) continue ;; esac
   seen="$seen$key "
   echo "{FILE} $told $filled"
-  if [ "${{told% *}}" -le {2 * HALF_BYTES} ]; then {_MARKS} "$path"; continue; fi
-  head -c {HALF_BYTES} "$path" | sed '$d' | {_MARKS}
+  if [ "${{told% *}}" -le {2 * HALF_BYTES} ]; then {GREP} "$path"; continue; fi
+  head -c {HALF_BYTES} "$path" | sed '$d' | {GREP}
   echo '{CUT}'
-  tail -c {HALF_BYTES} "$path" | sed 1d | {_MARKS}
+  tail -c {HALF_BYTES} "$path" | sed 1d | {GREP}
 done
 date '+end %s'
 """

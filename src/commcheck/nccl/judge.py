@@ -14,6 +14,7 @@ from commcheck.nccl import (
     rules_errors,
     rules_gdr,
     rules_hccl,
+    rules_hccl_links,
     rules_ib,
     rules_init,
     rules_network,
@@ -69,7 +70,7 @@ def judge(case: Case) -> Judgement:
     if nccl:
         rulings |= {rule.id: _ask(rule, case) for rule in NCCL_RULES}
     elif not hccl:
-        nothing = unknown("there is no NCCL or HCCL line in the input", INFO_EVERYWHERE)
+        nothing = unknown(*_nothing(case))
         rulings |= {rule.id: nothing for rule in (*NCCL_RULES, *HCCL_RULES)}
     if hccl:
         rulings |= {rule.id: rule.judge(case) for rule in HCCL_RULES}
@@ -87,6 +88,13 @@ def judge(case: Case) -> Judgement:
 def _says_something(case: Case) -> bool:
     job = case.job
     return bool(job.stats.nccl_lines or job.procs or job.banners or job.timeouts or job.progress)
+
+
+def _nothing(case: Case) -> tuple[str, str]:
+    """What the input lacks, and what to turn on."""
+    if case.job.hccl.ascend is not None:
+        return "a job on NPUs, but no line of HCCL", rules_hccl_links.PLOGS
+    return "there is no NCCL or HCCL line in the input", INFO_EVERYWHERE
 
 
 def _ask(rule: Rule, case: Case) -> Ruling:
@@ -193,7 +201,7 @@ def _doubt(case: Case, judgement: Judgement) -> tuple[str, str, str]:
     """Why the job cannot be called healthy: rule, reason, what to turn on. Empty: it can."""
     job = case.job
     if not _says_something(case):
-        return "LOG-052", "there is no NCCL or HCCL line in the input", INFO_EVERYWHERE
+        return "LOG-052", *_nothing(case)
     if case.damaged:
         return "LOG-051", f"nothing can be counted: {case.damaged}", case.turn_on_whole
     comm = case.world

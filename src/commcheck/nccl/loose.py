@@ -43,6 +43,9 @@ _RANK_LINE: Final = regex(
 _TAIL: Final = regex(r"Channel \d+(?:/\d+)? : \d+\[[0-9a-f]+\] -> \d+\[|NCCL INFO ")
 """What NCCL prints behind its head, which is lost here."""
 
+_ASCEND: Final = ("HCC", "EI00", "EI9999", "EJ00", "ROCE(", "RankID:", "NPU", "torch_npu")
+"""Marks of CANN's and torch_npu's lines."""
+
 _FENCE: Final = regex(r"^\s*(?:>\s?)*(?:`{3,}\w*\s*)?")
 
 
@@ -61,7 +64,7 @@ class Loose:
         if self._quotes:
             rank = self._quotes.pop()
             self._quoted(text.split("]: ", 1)[-1], rank, at)
-        if "HCC" in text or "EI00" in text or "EJ00" in text or "ROCE(" in text:
+        if any(mark in text for mark in _ASCEND):
             name = self._job.files[self._file]
             if hccl.line(self._job.hccl, text, at, name):
                 return

@@ -193,7 +193,7 @@ def _input(path: Path, now_s: float | None) -> _Input:
 def _result(case: Case, judgement: Judgement) -> Result:
     texts = {case.job.where(error.at): error.text for error in case.errors}
     texts |= {case.job.where(diag.at): diag.text for diag in case.job.diag}
-    texts |= {case.job.where(code.at): code.text for code in case.job.hccl.codes}
+    texts |= {case.job.where(code.at): code.text for code in case.job.hccl.said}
     findings = tuple(
         Finding(
             check=ID,

@@ -1,7 +1,8 @@
 """An audit of environments in files: what ``commcheck analyze env`` does.
 
-Process environments, dumps, ``nccl.conf``, pods, Ray, job scripts, DeepSpeed's environment file,
-logs for what NCCL echoes, and ``mlnx_qos`` for what a port makes of the mark.
+Process environments, dumps, ``nccl.conf``, pods, Ray, compose and other documents, job scripts,
+Dockerfiles, DeepSpeed's environment file, HCCL's rank table, logs for what NCCL echoes, and
+``mlnx_qos`` for what a port makes of the mark.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from commcheck.formats.qos import Qos
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Evidence, Finding, Host, Result
 from commcheck.nccl import ray
-from commcheck.nccl.environment.documents import declared
+from commcheck.nccl.environment.documents import Declared, declared
 from commcheck.nccl.environment.judge import ID, TITLE, judge
 from commcheck.nccl.environment.model import (
     CONF,
@@ -34,6 +35,7 @@ from commcheck.nccl.environment.model import (
     merged,
 )
 from commcheck.nccl.environment.names import Version, is_kept, version_of
+from commcheck.nccl.environment.ranktable import RankTable, rank_tables
 from commcheck.nccl.environment.sources import (
     conf_file,
     plain_dump,
@@ -48,7 +50,12 @@ from commcheck.report.record import PlannedCheck
 
 _ASSIGNS: Final = regex(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
 _LOG: Final = regex(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
-_SCRIPT: Final = regex(r"^#!|^#SBATCH|^\s*(?:srun|mpirun|torchrun|deepspeed)\b", re.MULTILINE)
+_SCRIPT: Final = regex(
+    r"^#!|^#SBATCH|^(?:FROM|ENV) |"
+    r"^\s*(?:sudo )?(?:srun|mpirun|mpiexec|torchrun|deepspeed|docker|podman|nerdctl)\b",
+    re.MULTILINE,
+)
+_NAMED: Final = regex(r"(?<![\w.$])(?<!\$\{)(?:TORCH_)?(?:NCCL|HCCL)_[A-Z][A-Z0-9_]{2,60}(?![\w*])")
 
 
 @dataclass(slots=True)
@@ -61,6 +68,7 @@ class _Found:
     etc_conf: list[Layer] = field(default_factory=list)
     conf_names: list[str] = field(default_factory=list)
     qos: list[Qos] = field(default_factory=list)
+    tables: list[RankTable] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
 
@@ -82,7 +90,7 @@ def analyse_env(
     if found.logs:
         _take_logs(found)
     case = _case(found, site)
-    if not case.environments:
+    if not case.environments and not case.tables:
         raise UsageError(*(found.nothing or [f"{each}: no environment in it" for each in paths]))
     judgement = judge(case)
     return Analysis(
@@ -109,7 +117,8 @@ def _given(paths: Sequence[str], stdin: IO[bytes] | None) -> list[Given]:
 def _sort(given: Given, found: _Found) -> None:
     name, text = PurePath(given.name).name, given.text
     if b"\0" in given.data:
-        _add(found, given.name, "process", [process_environ(text, given.name)])
+        layer = process_environ(text, given.name)
+        _add(found, given.name, Declared("", "process", (layer,)))
     elif name.endswith("nccl.conf"):
         is_etc = name in ("nccl.conf", "etc-nccl.conf") and "home" not in given.name
         layer = conf_file(text, given.name)
@@ -117,50 +126,53 @@ def _sort(given: Given, found: _Found) -> None:
         found.conf_names.append(given.name)
     elif _LOG.search(text):
         found.logs.append(given.name)
+    elif tables := rank_tables(text, given.name):
+        found.tables += tables
     elif "PFC configuration:" in text:
         found.qos.append(_qos(text))
     elif containers := declared(text, given.name) if not _ASSIGNS.match(text) else ():
         for one in containers:
-            _add(
-                found,
-                f"{given.name} ({one.name})",
-                one.kind,
-                one.layers,
-                unread=one.unread,
-                shm_default=one.shm_default,
-                gpus=one.gpus,
-            )
-    elif _SCRIPT.search(text) and name != ".deepspeed_env":
-        _add(found, given.name, "script", [script(text, given.name)])
+            _add(found, f"{given.name} ({one.name})", one, _strange(text, containers))
     else:
-        _add(found, given.name, "dump", [plain_dump(text, given.name)])
+        is_script = _SCRIPT.search(text) is not None and name != ".deepspeed_env"
+        kind, read = ("script", script) if is_script else ("dump", plain_dump)
+        layers = (read(text, given.name),)
+        one = Declared("", kind, layers)
+        _add(found, given.name, one, _strange(text, [one]))
 
 
-def _add(
-    found: _Found,
-    who: str,
-    kind: str,
-    layers: Sequence[Layer],
-    *,
-    unread: tuple[str, ...] = (),
-    shm_default: bool | None = None,
-    gpus: int | None = None,
-) -> None:
-    settings, ignored = effective(layers)
-    if not settings and shm_default is None:
-        found.nothing.append(f"{who}: no variable of NCCL, HCCL, UCX or PyTorch in it")
+def _strange(text: str, read: Sequence[Declared]) -> tuple[str, ...]:
+    """Variables that a text names outside its comments, where none could be read."""
+    if any(effective(one.layers)[0] for one in read):
+        return ()
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return tuple(sorted({name for line in lines for name in _NAMED.findall(line) if is_kept(name)}))
+
+
+def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) -> None:
+    settings, ignored = effective(one.layers)
+    if not settings and one.shm_default is None:
+        what = "no variable of NCCL, HCCL, UCX or PyTorch in it"
+        if strange:
+            what = f"it names {', '.join(strange[:3])} in a form that is not read: {FORMS}"
+        found.nothing.append(f"{who}: {what}")
         return
     found.ranks.append(
         Environment(
             who=(who,),
-            kind=kind,
+            kind=one.kind,
             settings=settings,
             ignored=ignored,
-            unread=unread,
-            shm_default=shm_default,
-            gpus=gpus,
+            unread=one.unread,
+            shm_default=one.shm_default,
+            gpus=one.gpus,
+            job=one.job,
+            strange=strange,
         )
     )
+
+
+FORMS: Final = "give lines NAME=value, a script, a pod's YAML or /proc/PID/environ"
 
 
 def _take_logs(found: _Found) -> None:
@@ -238,7 +250,7 @@ def _case(found: _Found, site: Site) -> Case:
     machines = {told.machine for told in site.hosts.values()}
     if not hosts or len(machines) == 1 or len({repr(facts) for facts in hosts.values()}) == 1:
         hosts[""] = next(iter(hosts.values()), _host_facts(SiteHost(""), found.qos))
-    return Case(environments, hosts)
+    return Case(environments, hosts, tuple(found.tables))
 
 
 def _with_conf(
@@ -316,6 +328,10 @@ def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
         lines += [
             f"  {one.show(name)}" for name in sorted(one.settings) if name.startswith("NCCL_")
         ][:40]
+    lines += [
+        f"{table.where}: a rank table, NPUs: {len(table.npus)}, servers: {table.servers}"
+        for table in case.tables
+    ]
     count = len(judgement.not_judged)
     lines.append(f"{len(judgement.judged)} rules judged, {count} could not be")
     return tuple(lines)

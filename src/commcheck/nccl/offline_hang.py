@@ -14,7 +14,7 @@ from commcheck.analysis import Analysis
 from commcheck.errors import ParseError, UsageError
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Evidence, Finding, Result, Verdict
-from commcheck.nccl import flight, flight_rules, ras, ras_rules, running
+from commcheck.nccl import flight, flight_groups, flight_rules, ras, ras_rules, running
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.ras_rules import Poll
 from commcheck.report.record import PlannedCheck
@@ -50,7 +50,7 @@ def analyse_hang(
         raise UsageError(
             *(f"{name}: no dump of a flight recorder, and no RAS report" for name in names)
         )
-    dumps = flight_rules.by_rank(found.dumps)
+    dumps = flight_groups.by_rank(found.dumps)
     if not frames:
         dumps = {rank: flight.without_frames(dump) for rank, dump in dumps.items()}
     results, checks = [], []
@@ -115,16 +115,18 @@ def _result(check: str, verdicts: Sequence[Verdict], sources: Sequence[str]) -> 
 
 def _notes(found: _Found, dumps: Mapping[int, flight.Dump]) -> tuple[str, ...]:
     notes = []
-    for group in flight_rules.groups(dumps) if dumps else ():
+    for group in flight_groups.groups(dumps) if dumps else ():
         if group.silent:
-            missing = flight_rules.some(list(group.silent))
-            notes.append(f"group {group.label}: no dump of {missing}: often the culprit")
+            missing = flight_groups.some(list(group.silent))
+            notes.append(
+                f"group {group.label}: nothing is recorded of {missing}: often the culprit"
+            )
     for dump in found.dumps:
         if dump.rank is None:
             notes.append(f"{dump.source}: the name ends in no rank: left out")
         elif dumps[dump.rank].source != dump.source:
             notes.append(f"{dump.source}: rank {dump.rank} is there already: left out")
-    if any(dump.backend and dump.backend not in flight_rules.WATCHED for dump in dumps.values()):
+    if any(dump.backend and dump.backend not in flight_groups.WATCHED for dump in dumps.values()):
         notes.append("this backend has no watchdog: states prove nothing, only what was called")
     notes += [f"{name}: neither a dump nor a report: not read" for name in found.others[:20]]
     return tuple(notes)
@@ -136,12 +138,12 @@ def _screen(found: _Found, dumps: Mapping[int, flight.Dump]) -> tuple[str, ...]:
         first = next(iter(dumps.values()))
         library = f", library {first.library}" if first.library else ""
         lines.append(f"{len(dumps)} ranks' flight recorders (version {first.version}{library})")
-    for group in flight_rules.groups(dumps)[:8] if dumps else ():
+    for group in flight_groups.groups(dumps)[:8] if dumps else ():
         newest = [max(of, default=0) for of in group.entries.values()]
-        lines.append(
-            f"group {group.label}: {len(group.entries)} of {len(group.members)} members, newest "
-            f"collective {min(newest, default=0)} to {max(newest, default=0)}"
-        )
+        is_collective = any(newest)
+        what = f"newest collective {min(newest)} to {max(newest)}" if is_collective else "transfers"
+        members = f"{len(group.entries)} of {len(group.members)} members"
+        lines.append(f"group {group.label}: {members}, {what}")
     if found.polls:
         lines.append(f"{len(found.polls)} reports of NCCL's RAS service")
     return tuple(lines)

@@ -11,7 +11,7 @@ from commcheck.check import failed, passed, undecidable, warned
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Verdict, Words
 from commcheck.nccl.causes import READS, step
-from commcheck.nccl.flight_rules import some
+from commcheck.nccl.flight_groups import some
 from commcheck.nccl.ras import FINE, Comm, RankState, Report
 
 ID: Final = "library.ras"

@@ -1,91 +1,147 @@
-"""Rules on HCCL's logs: HLOG-001 to HLOG-008."""
+"""Rules on HCCL's logs: HLOG-001, 002, 005 and 008; ``rules_hccl_links`` has the others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from commcheck.model import Status
-from commcheck.nccl import causes_hccl
+from commcheck.model import Cause, Status
+from commcheck.nccl import causes_hccl, rules_hccl_links
 from commcheck.nccl.case import Case
 from commcheck.nccl.hccl import Code, Hccl, Npu
+from commcheck.nccl.hccl_codes import (
+    CODES,
+    NPU_PORT,
+    WAITING,
+    is_certain,
+    quoted,
+    result_of,
+)
+from commcheck.nccl.hccl_links import End
+from commcheck.nccl.rules_hccl_links import LEVEL, PLOGS, chain, gate, has_debug, late, tls
 from commcheck.nccl.rules_init import some
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
 
-_PLOGS: Final = "collect the plog folders (debug and run) of all ranks"
-_LEVEL: Final = "ASCEND_GLOBAL_LOG_LEVEL=3 or lower, and the debug plogs of all ranks"
-
-CODES: Final = {
-    "EI0001": "an HCCL_* variable has a bad value",
-    "EI0002": "a rank waited too long inside an operator; the culprit is the one not waiting",
-    "EI0003": "bad argument of a collective",
-    "EI0004": "the rank table cannot be read",
-    "EI0005": "ranks call with different arguments",
-    "EI0006": "no link to a peer in time: it is late, dead, or its device network is broken",
-    "EI0007": "a resource is not available",
-    "EI0008": "CANN versions differ between ranks",
-    "EI0009": "a transport could not be set up",
-    "EI0010": "devices of one server cannot reach each other",
-    "EI0011": "too little device memory for queue pairs",
-    "EI0012": "an SDMA copy failed: HCCS link or freed buffer",
-    "EI0013": "RoCE lost packets (status 12: no acknowledgement)",
-    "EI0014": "the rank table disagrees with the devices",
-    "EI0015": "ranks never connected over the hosts' network",
-    "EI0016": "TLS differs between ranks",
-    "EI0017": "the rank table disagrees with the devices",
-    "EI0018": "a UB link lost packets",
-    "EI0019": "a port is already in use: a process of the last job is left",
-    "EI0020": "a port is already in use: a process of the last job is left",
-    "EI9999": "internal error",
-    "EJ0001": "the link process did not start: mostly the last job still owns the device",
-    "EJ0003": "an address or port is in use",
+CAUSES: Final = {
+    "EI0001": causes_hccl.HCCL_VARIABLE,
+    "EI0002": causes_hccl.HCCL_PEER,
+    "EI0004": causes_hccl.HCCL_RANK_TABLE,
+    "EI0005": causes_hccl.HCCL_DESYNC,
+    "EI0006": causes_hccl.HCCL_PEER,
+    "EI0008": causes_hccl.HCCL_VERSIONS,
+    "EI0009": causes_hccl.HCCL_PEER,
+    "EI0013": causes_hccl.HCCL_LOSS,
+    "EI0014": causes_hccl.HCCL_RANK_TABLE,
+    "EI0015": causes_hccl.HCCL_MISSING,
+    "EI0016": causes_hccl.HCCL_TLS,
+    "EI0017": causes_hccl.HCCL_RANK_TABLE,
+    "EI0019": causes_hccl.HCCL_HOST_PORT,
+    "EI0020": causes_hccl.HCCL_NPU_PORT,
+    "EJ0001": causes_hccl.HCCL_LEFT,
+    "EJ0003": causes_hccl.HCCL_HOST_PORT,
+    "EJ0004": causes_hccl.HCCL_RANK_TABLE,
 }
-"""Meanings of the codes (CANN documentation, HCCL error codes of releases 7 to 8.5)."""
+"""What to do about a code: its solution in CANN's list (atlaserrorcode_15, hcomm error_codes)."""
 
 
-def _gate(case: Case) -> Ruling | None:
-    return None if case.job.hccl.any else other("no line of HCCL")
+def _cause_of(code: Code) -> Cause:
+    cause = CAUSES.get(code.code, causes_hccl.HCCL_CODE)
+    if cause is causes_hccl.HCCL_HOST_PORT and NPU_PORT.search(code.text):
+        return causes_hccl.HCCL_NPU_PORT  # up to CANN 8.5 one code stands for both sides
+    if code.code == "EI0014" and "tls" in code.text.lower():
+        return causes_hccl.HCCL_TLS  # CANN 8.5
+    return cause
+
+
+def _end_of(hccl: Hccl, code: Code) -> End:
+    """The rank that said it, from its plog, or from what torch_npu prints of the process."""
+    npu = _npu_of(hccl, code)
+    worker = hccl.workers.get(code.pid) if code.pid is not None else None
+    ranks = (code.rank, npu.rank if npu else None, worker.rank if worker else None)
+    devices = (npu.device if npu else None, worker.device if worker else None)
+    return End(
+        next((rank for rank in ranks if rank is not None), None),
+        npu.server if npu else "",
+        next((device for device in devices if device is not None), None),
+    )
 
 
 def _npu_of(hccl: Hccl, code: Code) -> Npu | None:
-    for npu in hccl.npus.values():
-        if (code.pid is not None and npu.pid == code.pid) or (
-            code.rank is not None and npu.rank == code.rank
-        ):
-            return npu
-    return None
+    """Its process. A pid means one on one server only: of several it is that of the same file."""
+    found = [npu for npu in hccl.npus.values() if _may_be(npu, code)]
+    if len({npu.server for npu in found if npu.server}) > 1:
+        found = [npu for npu in found if code.at[0] in npu.files]
+    if len({npu.server for npu in found if npu.server}) > 1:
+        return None
+    return max(found, key=lambda npu: (npu.device is not None, npu.rank is not None), default=None)
+
+
+def _may_be(npu: Npu, code: Code) -> bool:
+    same_rank = code.rank is not None and npu.rank == code.rank
+    if code.pid is None:
+        return same_rank
+    return npu.pid == code.pid and (same_rank or None in (code.rank, npu.rank))
 
 
 def _codes(case: Case) -> Ruling:
-    if gated := _gate(case):
+    if gated := gate(case):
         return gated
     hccl = case.job.hccl
-    if not hccl.codes:
-        if hccl.has_debug:
+    first = hccl.first
+    if first is None:
+        if has_debug(case):
             return right()
-        return unknown("only run logs: errors stand in debug/plog and in the job's output", _PLOGS)
-    first = min(hccl.codes, key=lambda code: (code.time_s is None, code.time_s or 0.0, code.at))
-    npu = _npu_of(hccl, first)
-    detect = first.code == "EI0006" and hccl.need is not None
-    meaning = CODES.get(first.code, "see its text")
-    if detect:
+        return unknown("only run logs: errors stand in debug/plog and in the job's output", PLOGS)
+    if first.code in ("", *WAITING) and (rule := _root(case)):
+        return other(f"ranks that waited report {first.code or 'an error'}: {rule} says for whom")
+    end = _end_of(hccl, first)
+    who = end.label or (f"pid {first.pid}" if first.pid is not None else "a rank not named")
+    cause, meaning = _cause_of(first), CODES.get(first.code, "")
+    if first.code == "EI0006" and hccl.need is not None:
+        cause = causes_hccl.HCCL_MISSING
         meaning = f"{CODES['EI0015']} (reported as EI0006 before CANN 8.3)"
-    servers = (npu.server,) if npu and npu.server else ()
+    if cause is causes_hccl.HCCL_TLS:
+        meaning = CODES["EI0016"]
+    meaning = meaning or result_of(first.text) or "see its text"
+    said = first.code or "no code"
+    if first.code and first not in hccl.codes:
+        said = f"the words of {first.code}"
+    certain = bool(first.code) or is_certain(first.text)
     return wrong(
         Found(
             rule="HLOG-001",
-            cause=causes_hccl.HCCL_CODE,
-            reason=f"first of {len(hccl.codes)} errors: {first.code} on "
-            f"{npu.label if npu else 'an unnamed rank'}: {meaning}",
-            hosts=servers,
+            cause=cause,
+            status=Status.FAIL if certain else Status.WARN,
+            reason=f"{_first_of(hccl)}: {said} on {who}: {meaning}: {quoted(first.text)}",
+            hosts=(end.server,) if end.server else (),
             evidence=tuple(case.where([first.at])),
             measured={"code": first.code, "codes": len(hccl.codes)},
-            places={"device": npu.device if npu and npu.device is not None else ""},
+            places={"device": "" if end.device is None else end.device},
         )
     )
 
 
+def _first_of(hccl: Hccl) -> str:
+    """How many said something: by codes, else by processes."""
+    count = len(hccl.codes) or sum(npu.errors > 0 for npu in hccl.npus.values())
+    return f"first of {count} errors" if count > 1 else "one error"
+
+
+def _root(case: Case) -> str:
+    """The rule that names for whom, or for what, ranks waited; "" where none does."""
+    asked: tuple[tuple[str, Callable[[Case], Ruling]], ...] = (
+        ("HLOG-002", _missing),
+        ("HLOG-003", chain),
+        ("HLOG-005", _heartbeat),
+        ("HLOG-006", late),
+        ("HLOG-007", tls),
+        ("HLOG-008", _desync),
+    )
+    return next((rule for rule, judge in asked if judge(case).state == "wrong"), "")
+
+
 def _missing(case: Case) -> Ruling:
-    if gated := _gate(case):
+    if gated := gate(case):
         return gated
     hccl = case.job.hccl
     absent = set(hccl.failed_agents)
@@ -95,9 +151,9 @@ def _missing(case: Case) -> Ruling:
     if not absent:
         if hccl.need is not None and (hccl.connected or 0) < hccl.need:
             return unknown(
-                f"{hccl.connected} of {hccl.need} ranks connected, which ones is cut off", _PLOGS
+                f"{hccl.connected} of {hccl.need} ranks connected, which ones is cut off", PLOGS
             )
-        return right() if hccl.has_debug else unknown("no debug plog", _LEVEL)
+        return right() if has_debug(case) else unknown("no debug plog", LEVEL)
     ranks = sorted(absent)
     return wrong(
         Found(
@@ -114,72 +170,14 @@ def _missing(case: Case) -> Ruling:
     )
 
 
-def _chain(case: Case) -> Ruling:
-    if gated := _gate(case):
-        return gated
-    hccl = case.job.hccl
-    if not hccl.links:
-        return right() if hccl.has_debug else unknown("no debug plog", _LEVEL)
-    waits: dict[int, set[int]] = {}
-    for link in hccl.links:
-        waits.setdefault(link.source, set()).add(link.target)
-    ends = {target for each in waits.values() for target in each if target not in waits}
-    if len(ends) != 1:
-        return unknown(
-            f"who waits for whom ends at {len(ends)} ranks" if ends else "ranks wait in a circle",
-            _PLOGS,
-        )
-    rank = ends.pop()
-    npu = hccl.of_rank(rank)
-    into = [link for link in hccl.links if link.target == rank]
-    server, device = into[0].target_server, into[0].target_device
-    own = "it has no error of its own" if npu is not None and not npu.errors else ""
-    absent = "its log is not in the input" if npu is None else ""
-    return wrong(
-        Found(
-            rule="HLOG-003",
-            cause=causes_hccl.HCCL_LINK,
-            reason=f"{len(waits)} ranks wait, in the end all for rank {rank} ({server} device "
-            f"{device})" + (f"; {own or absent}" if own or absent else ""),
-            hosts=(server,),
-            evidence=tuple(case.where(link.at for link in hccl.links)),
-            measured={"root_rank": rank, "device": device, "server": server},
-            places={"device": device, "address": npu.device_ip if npu else ""},
-        )
-    )
-
-
-def _rdma(case: Case) -> Ruling:
-    if gated := _gate(case):
-        return gated
-    hccl = case.job.hccl
-    told = [link for link in hccl.links if link.rdma is not None]
-    if not told:
-        return right() if hccl.has_debug else unknown("no link is described", _LEVEL)
-    bad = [link for link in told if not link.rdma and link.source_server != link.target_server]
-    if not bad:
-        return right()
-    first = bad[0]
-    return wrong(
-        Found(
-            rule="HLOG-004",
-            cause=causes_hccl.HCCL_NO_RDMA,
-            status=Status.WARN,
-            reason=f"rank {first.source} ({first.source_server}) and rank {first.target} "
-            f"({first.target_server}) are linked without RoCE",
-            hosts=(first.source_server, first.target_server),
-            evidence=tuple(case.where(link.at for link in bad)),
-            places={"device": first.target_device},
-        )
-    )
-
-
 def _heartbeat(case: Case) -> Ruling:
-    if gated := _gate(case):
+    if gated := gate(case):
         return gated
-    beats = case.job.hccl.beats
+    beats, losses = case.job.hccl.beats, case.job.hccl.losses
+    if losses:
+        return wrong(_loss(case))
     if not beats:
-        return right() if case.job.hccl.lines else unknown("no plog", _PLOGS)
+        return right() if case.job.hccl.lines else unknown("no plog", PLOGS)
     order = ("ERROR CQE", "STUCK", "LOST")
     root = min(beats, key=lambda beat: (order.index(beat.status), beat.at))
     return wrong(
@@ -195,61 +193,29 @@ def _heartbeat(case: Case) -> Ruling:
     )
 
 
-def _late(case: Case) -> Ruling:
-    if gated := _gate(case):
-        return gated
-    hccl = case.job.hccl
-    failed = [n for n in hccl.npus.values() if n.first_error_s is not None]
-    if len(failed) < 2:
-        return right() if len(failed) == 1 or hccl.has_debug else unknown("no debug plog", _LEVEL)
-    limits = {
-        n.env["HCCL_CONNECT_TIMEOUT"] for n in hccl.npus.values() if "HCCL_CONNECT_TIMEOUT" in n.env
-    }
-    limit = next((int(text) for text in limits if text.isdigit()), None)
-    if limit is None:
-        return unknown("HCCL_CONNECT_TIMEOUT is not in the log", "collect the run plogs, too")
-    first = min(failed, key=lambda n: n.first_error_s or 0.0)
-    last = max(failed, key=lambda n: n.first_error_s or 0.0)
-    spread = (last.first_error_s or 0.0) - (first.first_error_s or 0.0)
-    if spread <= limit:
-        return right(f"errors lie {spread:.0f} s apart, within {limit} s")
-    return wrong(
-        Found(
-            rule="HLOG-006",
-            cause=causes_hccl.HCCL_LATE,
-            reason=f"errors lie {spread:.0f} s apart, more than HCCL_CONNECT_TIMEOUT ({limit} s): "
-            f"{last.label} was late",
-            hosts=(last.server,) if last.server else (),
-            evidence=tuple(case.where([first.first_error_at, last.first_error_at])),
-            measured={"spread_s": round(spread, 3), "connect_timeout_s": limit},
-        )
-    )
-
-
-def _tls(case: Case) -> Ruling:
-    if gated := _gate(case):
-        return gated
-    hccl = case.job.hccl
-    states = {state: at for n in hccl.npus.values() for state, at in n.tls.items()}
-    if not states:
-        return unknown("no link table with TlsStatus", _LEVEL)
-    if len(states) == 1:
-        return right()
-    on = [n for n in hccl.npus.values() if "ENABLE" in n.tls]
-    return wrong(
-        Found(
-            rule="HLOG-007",
-            cause=causes_hccl.HCCL_TLS,
-            reason=f"TLS is on for {', '.join(n.label for n in on[:4])} and off for others",
-            hosts=tuple(dict.fromkeys(n.server for n in on if n.server)),
-            evidence=tuple(case.where(states.values())),
-            places={"device": on[0].device if on and on[0].device is not None else ""},
-        )
+def _loss(case: Case) -> Found:
+    """A RoCE link on which the retries ran out: more than the heartbeat says of it."""
+    losses = case.job.hccl.losses
+    pairs = dict.fromkeys((link.source, link.target) for link in losses)
+    named = ", ".join(f"{one.label} from {two.label}" for one, two in list(pairs)[:4])
+    one, two = next(iter(pairs))
+    return Found(
+        rule="HLOG-005",
+        cause=causes_hccl.HCCL_LOSS,
+        reason=f"no answer over RoCE: {named}" + (" ..." if len(pairs) > 4 else ""),
+        hosts=tuple(dict.fromkeys(end.server for end in (one, two) if end.server)),
+        evidence=tuple(case.where(link.at for link in losses)),
+        measured={"pairs": len(pairs), "reports": len(losses)},
+        places={
+            "waiter": one.server,
+            "device": "" if one.device is None else one.device,
+            "address": two.address,
+        },
     )
 
 
 def _desync(case: Case) -> Ruling:
-    if gated := _gate(case):
+    if gated := gate(case):
         return gated
     hccl = case.job.hccl
     by_task: dict[tuple[str, str], dict[str, Npu]] = {}
@@ -258,7 +224,7 @@ def _desync(case: Case) -> Ruling:
             group, task, operator = tag.rsplit("#", 2)
             by_task.setdefault((group, task), {})[operator] = npu
     if not by_task:
-        return right() if hccl.has_debug else unknown("no failed task is described", _LEVEL)
+        return right() if has_debug(case) else unknown("no failed task is described", LEVEL)
     differ = {key: ops for key, ops in by_task.items() if len(ops) > 1}
     if not differ:
         return right()
@@ -277,13 +243,15 @@ def _desync(case: Case) -> Ruling:
     )
 
 
-RULES: Final = (
-    Rule("HLOG-001", "no error code", _codes),
-    Rule("HLOG-002", "all ranks connected to the root", _missing),
-    Rule("HLOG-003", "all links were made", _chain),
-    Rule("HLOG-004", "RoCE between servers", _rdma),
-    Rule("HLOG-005", "the heartbeat names nobody", _heartbeat),
-    Rule("HLOG-006", "no rank is late", _late),
-    Rule("HLOG-007", "TLS alike everywhere", _tls),
-    Rule("HLOG-008", "ranks stay in step", _desync),
+RULES: Final = tuple(
+    sorted(
+        (
+            Rule("HLOG-001", "no error", _codes),
+            Rule("HLOG-002", "all ranks connected to the root", _missing),
+            Rule("HLOG-005", "the heartbeat names nobody", _heartbeat),
+            Rule("HLOG-008", "ranks stay in step", _desync),
+            *rules_hccl_links.RULES,
+        ),
+        key=lambda rule: rule.id,
+    )
 )

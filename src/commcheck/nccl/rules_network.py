@@ -44,8 +44,9 @@ def not_over_network(case: Case) -> Ruling | None:
 
 
 def _expects_rdma(case: Case, proc: Process) -> bool | None:
-    """True where the inventory, or the log itself, says that the host has RDMA NICs."""
-    return case.expected(proc.host).rdma or (True if proc.nics else None)
+    """Whether the inventory, or the log itself, says that the host has RDMA NICs."""
+    declared = case.expected(proc.host).rdma
+    return declared if declared is not None else (True if proc.nics else None)
 
 
 def _socket(case: Case) -> Ruling:
@@ -53,7 +54,8 @@ def _socket(case: Case) -> Ruling:
         return gated
     if case.network is None:
         return unknown("no line says which network is used", INFO_EVERYWHERE)
-    procs = case.networks.get("Socket", [])
+    on_tcp = case.networks.get("Socket", [])
+    procs = [proc for proc in on_tcp if _expects_rdma(case, proc) is not False]
     if not procs or len(case.networks) > 1:
         return right()
     sure = [proc for proc in procs if _expects_rdma(case, proc)]
@@ -79,7 +81,11 @@ def _no_device(case: Case) -> Ruling:
         return other(f"{case.network} carries the traffic, not the built-in transport")
     if not case.saw("INIT"):
         return unknown("no line of the network's choice", INFO_EVERYWHERE)
-    procs = [proc for proc in case.procs if proc.no_device and not proc.nics]
+    procs = [
+        proc
+        for proc in case.procs
+        if proc.no_device and not proc.nics and case.expected(proc.host).rdma is not False
+    ]
     if not procs:
         return right()
     sure = [proc for proc in procs if case.expected(proc.host).rdma]

@@ -10,7 +10,7 @@ from typing import Final
 from commcheck.check import failed, passed, warned
 from commcheck.model import Cause, Verdict, Words
 from commcheck.nccl.causes import READS, step
-from commcheck.nccl.flight_rules import some
+from commcheck.nccl.flight_groups import some
 from commcheck.nccl.processes import Process, Users, jobs, ranks
 
 ID: Final = "library.running-job"

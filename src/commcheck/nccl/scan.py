@@ -19,7 +19,10 @@ CAREFUL_BYTES: Final = 1 << 20
 
 MARK: Final = b"NCCL"
 
-RARE: Final = (b"HCCL(", b"EI00", b"EJ00", b"Last error", b"RCCL version")
+ASCEND: Final = (b"HCCL(", b"HCCP(", b"ROCE(", b"EI00", b"EI9999", b"EJ00", b"RankID:")
+"""Marks of lines of HCCL's modules, its codes, and torch_npu's lines on a process."""
+
+RARE: Final = (*ASCEND, b"Last error", b"RCCL version")
 """Marks of lines without ``NCCL`` that are read too, or that say so of the next line."""
 
 RECORDS: Final = (b'{"', b" stdout P ", b" stderr P ")

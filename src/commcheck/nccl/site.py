@@ -80,7 +80,7 @@ class SiteHost:
 
     machine: str
     platform: str | None = None
-    rdma: bool | None = None
+    rdma: bool | None = None  # False: the platform has no RDMA device by design
     link: str | None = None  # "RoCE" or "IB"
     gdr: bool | None = None
     nvlink: bool | None = None
@@ -169,7 +169,7 @@ def site_host(
     return SiteHost(
         machine=machine,
         platform=platform or None,
-        rdma=True if platform in links else None,
+        rdma=True if platform in links else False if platform == "gpu-tcp" else None,
         link=links.get(platform),
         gdr=gdr,
         nvlink=None if nvlinks is None else nvlinks > 0,

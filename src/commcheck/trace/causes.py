@@ -8,6 +8,7 @@ from commcheck.model import Cause, Words
 from commcheck.trace.remedies import (
     CLIMB_DOWN,
     CONNECTIONS,
+    CORES,
     DDP_BUCKETS,
     DDP_VIEW,
     DEEPSPEED_BUCKET,
@@ -16,12 +17,16 @@ from commcheck.trace.remedies import (
     FSDP2_PREFETCH,
     FSDP_PREFETCH,
     GPU_CLOCKS,
+    HOST_STACKS,
+    MEASURE_HCCL,
     MEASURE_WIRE,
     MEGATRON_BUCKET,
     MEGATRON_OVERLAP,
+    NPU_CLOCKS,
+    NPU_LAUNCHES,
     PREDICT,
-    PY_SPY,
     READS,
+    TENSOR_OVERLAP,
     ZERO3_HPZ,
     ZERO3_PREFETCH,
     ZERO3_STAGE,
@@ -43,6 +48,9 @@ STRAGGLER = Cause(
     ),
     remedies=(
         GPU_CLOCKS,
+        NPU_CLOCKS,
+        CORES,
+        HOST_STACKS,
         setting(
             "torch.utils.data.DistributedSampler, and equal sequence lengths per rank",
             "Where clocks are equal the work is not: balance batches, check its data loader.",
@@ -99,7 +107,7 @@ HOST_PAUSE = Cause(
         "记日志、垃圾回收，或等待其他程序。内核足够长，编译没有收益。",
     ),
     remedies=(
-        PY_SPY,
+        HOST_STACKS,
         setting(
             "torch.profiler.profile(with_stack=True, ...)",
             "Perfetto then shows the Python functions above the gap.",
@@ -126,13 +134,35 @@ LAUNCH_BOUND = Cause(
             "Fuses small kernels and replays them as CUDA graphs: one launch for many kernels.",
             "融合小内核并以 CUDA graph 重放：一次下发多个内核。",
             before=Words("Static shapes, or few of them.", "形状固定，或只有少数几种。"),
+            accelerator="gpu",
         ),
         setting(
             "a larger micro batch; foreach=True or fused=True in the optimizer",
             "Longer kernels for the same number of launches.",
             "同样的下发次数，内核更长。",
         ),
-        PY_SPY,
+        HOST_STACKS,
+    ),
+)
+IDLE = Cause(
+    slug="trace-idle",
+    title=Words("The device is idle", "设备空闲"),
+    meaning=Words(
+        "For much of the step the device neither computes nor communicates. Mostly it waits for "
+        "its host: launches, data loading, a synchronising call. A faster network changes nothing.",
+        "每步有相当部分时间设备既不计算也不通信。多半在等主机：算子下发、数据加载或同步调用。"
+        "换更快的网络没有用。",
+    ),
+    remedies=(
+        HOST_STACKS,
+        setting(
+            "MindStudio Insight, or Perfetto, on a trace with ProfilerActivity.CPU",
+            "Shows what the host did in each gap: lines from launch to kernel that stand upright "
+            "mean that the device waited for the launch.",
+            "查看每个空隙中主机在做什么：下发连线若竖直，说明设备在等待下发。",
+            before=READS,
+        ),
+        NPU_LAUNCHES,
     ),
 )
 GATHER_BOUND = Cause(
@@ -182,7 +212,7 @@ SLOW_WIRE = Cause(
         "to give: the fault lies below, or other traffic shares the links.",
         "排除等待后，大消息的带宽仍低于该网络的实测值：问题在下层，或链路被其他流量占用。",
     ),
-    remedies=(CLIMB_DOWN, MEASURE_WIRE),
+    remedies=(CLIMB_DOWN, MEASURE_WIRE, MEASURE_HCCL),
 )
 TENSOR_PARALLEL = Cause(
     slug="trace-tensor-parallel",
@@ -194,16 +224,13 @@ TENSOR_PARALLEL = Cause(
     ),
     remedies=(
         setting(
-            "--tensor-model-parallel-size N, no larger than the GPUs of one host",
-            "Megatron: keeps tensor parallelism on NVLink.",
-            "Megatron：使张量并行只走 NVLink。",
+            "--tensor-model-parallel-size N, no larger than the GPUs or NPUs of one host",
+            "Megatron: keeps tensor parallelism on NVLink or HCCS.",
+            "Megatron：使张量并行只走 NVLink 或 HCCS。",
         ),
-        setting(
-            "--sequence-parallel --tp-comm-overlap",
-            "Megatron: splits the collectives and overlaps them with their GEMMs.",
-            "Megatron：拆分集合通信并与矩阵乘重叠。",
-        ),
+        TENSOR_OVERLAP,
         MEASURE_WIRE,
+        MEASURE_HCCL,
     ),
 )
 EXPERT_PARALLEL = Cause(
@@ -216,8 +243,8 @@ EXPERT_PARALLEL = Cause(
     ),
     remedies=(
         setting(
-            "--expert-model-parallel-size N, no larger than the GPUs that share NVLink; "
-            "--expert-tensor-parallel-size 1",
+            "--expert-model-parallel-size N, no larger than the GPUs that share NVLink or the NPUs "
+            "that share HCCS; --expert-tensor-parallel-size 1",
             "Megatron: keeps the all-to-all off the network, and experts whole.",
             "Megatron：使 all-to-all 不经过网络，专家不再切分。",
         ),
@@ -232,18 +259,29 @@ EXPERT_PARALLEL = Cause(
                 "bf16 或 fp16，torch 2.6；未用全量重算与 --moe-shared-expert-overlap；"
                 "有流水线时须有虚拟级。",
             ),
+            accelerator="gpu",  # Transformer Engine
         ),
         setting(
             "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep",
             "Megatron: DeepEP sends a token once to a host and spreads it there over NVLink.",
             "Megatron：DeepEP 对每台主机只发送一次 token，再经 NVLink 分发。",
             before=Words("DeepEP is installed, with NVSHMEM.", "已安装 DeepEP 与 NVSHMEM。"),
+            accelerator="gpu",
         ),
         setting(
             "alltoall_perf -b 1M -e 1G -f 2 -g 1",
             "Measures what the wire gives an all-to-all; commcheck analyze sweep judges the table.",
             "测量链路能给 all-to-all 的带宽；用 commcheck analyze sweep 判读结果表。",
             before=DRAINED,
+            accelerator="gpu",
+        ),
+        setting(
+            "mpirun -n <NPUS> alltoall_test -b 1M -e 1G -f 2 -p <NPUS_A_HOST>",
+            "Ascend: measures what HCCL gives an all-to-all; commcheck analyze sweep judges the "
+            "table.",
+            "昇腾：测量 HCCL 能给 all-to-all 的带宽；用 commcheck analyze sweep 判读结果表。",
+            before=DRAINED,
+            accelerator="npu",
         ),
     ),
 )
@@ -259,7 +297,8 @@ CONTEXT_PARALLEL = Cause(
     ),
     remedies=(
         setting(
-            "--context-parallel-size N, no larger than the GPUs that share NVLink",
+            "--context-parallel-size N, no larger than the GPUs that share NVLink or the NPUs that "
+            "share HCCS",
             "Megatron: keeps the ring off the network; and a longer part per rank computes more "
             "per hop, since attention grows with its square.",
             "Megatron：使环不经过网络；每个 rank 的段更长则每跳计算更多（注意力按平方增长）。",
@@ -274,12 +313,14 @@ CONTEXT_PARALLEL = Cause(
                 "Transformer Engine 1.12; the heads of keys and values divide by 8.",
                 "Transformer Engine 1.12；KV 头数可被 8 整除。",
             ),
+            accelerator="gpu",
         ),
         setting(
             "sendrecv_perf -b 1M -e 1G -f 2 -g 1",
             "Measures what the wire gives a ring; commcheck analyze sweep judges the table.",
             "测量链路能给环的带宽；用 commcheck analyze sweep 判读结果表。",
             before=DRAINED,
+            accelerator="gpu",
         ),
     ),
 )
@@ -324,6 +365,7 @@ EXPOSED = Cause(
             "同样的通信量，更多的计算。",
         ),
         MEASURE_WIRE,
+        MEASURE_HCCL,
     ),
 )
 
@@ -332,6 +374,7 @@ CAUSES: Final = (
     INPUT_BOUND,
     HOST_PAUSE,
     LAUNCH_BOUND,
+    IDLE,
     GATHER_BOUND,
     SMALL_COLLECTIVES,
     NOT_OVERLAPPED,

@@ -43,10 +43,12 @@ class Step:
     bubble_ns: int  # |send and receive of pipeline stages - K|
     untold_ns: int = 0  # |send and receive of nobody knows what - K|
     exposed_tensor_ns: int = 0  # exposed by nothing but tensor-parallel groups
-    longest_blank_ns: int  # the longest single stretch of exposed communication
+    longest_blank_ns: int | None  # the longest single stretch of exposed communication
     mem_extra_ns: int
     idle_ns: int
-    host_wait_ns: int | None  # in which the busiest compute stream waits for the host's launch
+    # Gaps on the busiest compute stream that the next kernel's launch ended in, whole.
+    host_gap_ns: int | None
+    host_wait_ns: int | None  # of that stream: it waits for the host's launch and nothing else
     pause_ns: int = 0  # of host_wait_ns: in gaps that no launch is as long as
     longest_pause_ns: int = 0
     input_ns: int = 0  # of idle_ns: while the host waits for its next batch; not in host_wait_ns
@@ -178,6 +180,11 @@ class RankFacts:
     def name(self) -> str:
         """How a report names it: ``rank 3``, else the file."""
         return self.file if self.rank is None else f"rank {self.rank}"
+
+    @property
+    def accelerator(self) -> str:
+        """The kind: "gpu", "npu" by torch_npu or what sums its files up, or "" for CPUs."""
+        return {"ascend": "npu", "table": "npu", "cpu": ""}.get(self.layout, "gpu")
 
     @property
     def median_ns(self) -> int:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+from commcheck.lazy import dataclass
 from commcheck.trace.intervals import Span, union
 from commcheck.trace.names import Kind
 from commcheck.trace.sets import Row
@@ -27,6 +28,18 @@ def inputs_of(trace: Trace) -> list[Span]:
     return union((at.start, at.end) for at in trace.inputs if not threads or at.thread in threads)
 
 
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What the busiest compute stream of a window waits for the host.
+
+    ``spans``: nothing but the host holds the next kernel; the first may begin before the window.
+    ``gap_ns``: the gaps between its kernels that the next one's launch ended in, whole.
+    """
+
+    spans: list[Span]
+    gap_ns: int
+
+
 class Feeding:
     """The waits of one device, window by window in order of time."""
 
@@ -36,13 +49,13 @@ class Feeding:
         self._last = ("", 0)  # the busiest stream of the window before, and where it ended
         self._held: list[Span] = []  # what ran on from there
 
-    def waits(self, rows: Sequence[Row], comm: list[Span], mem: list[Span]) -> list[Span]:
-        """Gaps on the busiest compute stream in which nothing but the host holds the next kernel.
+    def waits(self, rows: Sequence[Row], comm: list[Span], mem: list[Span]) -> Waits:
+        """Gaps on the busiest compute stream whose later kernel was launched only within them.
 
         ``rows``: the window's events in the order of their begin; ``comm`` and ``mem``: what the
-        device communicates and copies in it. The first gap may begin before the window.
+        device communicates and copies in it.
 
-        A gap lasts until the launch call returned: its end counts, not its begin, since a call
+        A wait lasts until the launch call returned: its end counts, not its begin, since a call
         that is under way has not queued anything yet. What the device did meanwhile and ended
         before the kernel began, the kernel or the host itself may have waited for: it is no wait
         for the host. Under a collective that goes on, the kernel did not wait for that.
@@ -53,7 +66,7 @@ class Feeding:
             streams[stream_of[row[2]]].append(row)
         streams.pop("", None)
         if not streams:
-            return []
+            return Waits([], 0)
         busiest = max(streams, key=lambda name: sum(row[1] - row[0] for row in streams[name]))
         mine = streams[busiest]
         launch_end = self._launch_end
@@ -67,7 +80,8 @@ class Feeding:
         held = union([*self._held, *comm, *mem])
         self._last = (busiest, before)
         self._held = [span for span in held if span[1] > before]
-        return _without(gaps, held)
+        within = sum(start - begin for begin, _, start in gaps if begin >= mine[0][1])
+        return Waits(_without(gaps, held), within)
 
 
 def _without(gaps: Sequence[tuple[int, int, int]], held: Sequence[Span]) -> list[Span]:

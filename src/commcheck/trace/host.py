@@ -62,5 +62,37 @@ def host_rungs(job: JobFacts, limits: Limits, exposed: float) -> list[Rung]:
     return rungs
 
 
+def idle_rung(job: JobFacts, limits: Limits) -> list[Rung]:
+    """Is the device idle, where nothing tells whether it waits for launches?"""
+    # What computes on a host alone leaves gaps between its operators.
+    untold = [
+        rank for rank in job.ranks if rank.layout != "cpu" and rank.share("host_wait_ns") is None
+    ]
+    idle, rank = max(
+        ((_idles(rank, limits), rank) for rank in untold),
+        key=lambda each: each[0],
+        default=(0.0, job.ranks[0]),
+    )
+    if idle <= limits.idle:
+        return []
+    return [
+        Rung(
+            causes.IDLE,
+            False,
+            f"{rank.name} neither computes nor communicates for {pct(idle)} of the step (limit "
+            f"{pct(limits.idle)})",
+            "likely",
+            ("whether it waits for its host or copies memory is not told",),
+            {"idle_percent_of_step": percent(idle)},
+        )
+    ]
+
+
+def _idles(rank: RankFacts, limits: Limits) -> float:
+    """The share of the step that is idle, without what a rung of its own tells."""
+    idle, fed = rank.share("idle_ns") or 0.0, rank.share("input_ns") or 0.0
+    return idle - fed if fed > limits.host_wait_warn else idle
+
+
 def _waits(rank: RankFacts) -> float:
     return (rank.share("host_wait_ns") or 0.0) + (rank.share("input_ns") or 0.0)

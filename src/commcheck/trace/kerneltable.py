@@ -1,7 +1,9 @@
 """torch_npu's kernel_details.csv: every kernel and operator of a rank, where no trace is at hand.
 
-Source: torch_npu profiler/analysis, MindStudio "kernel_details". Times in microseconds; a start
-may end in a tab. Communication operators carry N/A for their ids.
+Source: torch_npu profiler/analysis, MindStudio "kernel_details" and "op_summary". Times in
+microseconds; a start may end in a tab. Communication operators carry N/A for their ids. Without
+``schedule=``, and for some asynchronous warm-ups, there is no ``Step Id``; at Level0, the default,
+no core is told.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from commcheck.trace.store import Annotation, Trace
 NAMES: Final = ("kernel_details.csv",)
 _NAME, _START, _DURATION = "Name", "Start Time(us)", "Duration(us)"
 _CORE, _STEP = "Accelerator Core", "Step Id"
+_UNTOLD: Final = "N/A"
 _NEEDED: Final = (_NAME, _CORE, _START, _DURATION)
 
 _LINE_MOST: Final = 1 << 20
@@ -80,11 +83,13 @@ def _take(
         kind = Kind.COMPUTE
     elif MEMORY.search(name) or MEMORY.search(core):
         kind = Kind.MEM
+    elif core == _UNTOLD:
+        kind = Kind.COMPUTE  # the table holds operators alone
     else:
         return
     start = ns(_START)
     end = start + ns(_DURATION)
-    stream = (row.get("Stream ID") or "").strip() or "N/A"
+    stream = (row.get("Stream ID") or "").strip() or _UNTOLD
     # Operators carry their number in their name: one code for all of a kind.
     code = trace.code(kind, transfer.kind if transfer else name, "npu", stream)
     device = trace.device("npu")
@@ -98,8 +103,9 @@ def _take(
 
 
 def _number(trace: Trace, steps: Spans) -> None:
-    """Each step until the next one begins, as on the device."""
+    """Each step until the next one begins, as on the device; none where no step is told."""
     begun = sorted((first, last, step) for step, (first, last) in steps.items())
-    ends = [first for first, _, _ in begun[1:]] + [max((last for _, last, _ in begun), default=0)]
+    over = [max(last for _, last, _ in begun)] if begun else []
+    ends = [first for first, _, _ in begun[1:]] + over
     for (first, _, step), end in zip(begun, ends, strict=True):
         trace.steps.append(Annotation(f"step {step}", first, end, 0))

@@ -7,12 +7,11 @@ exposed, so that these are ruled out first; what they explain is not said again.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from commcheck.check import failed, not_applicable, passed, undecidable, warned
 from commcheck.model import Kind, Status, Verdict
 from commcheck.trace.facts import JobFacts, RankFacts, most_exposed
-from commcheck.trace.host import host_rungs
+from commcheck.trace.host import host_rungs, idle_rung
 from commcheck.trace.limits import Limits
 from commcheck.trace.parallel import bubble_rung, of_role, role_rungs, tensor_rung, untold
 from commcheck.trace.remedies import remedies_for
@@ -27,8 +26,8 @@ from commcheck.trace.rungs import (
     pct,
     percent,
     serial_rung,
-    waiting_of,
 )
+from commcheck.trace.waiting import waiting_of
 from commcheck.trace.wire import wire_rung
 
 
@@ -36,8 +35,8 @@ def judge(job: JobFacts, limits: Limits, known: Known) -> tuple[Verdict, ...]:
     """Every verdict on a job, the one to blame first; a single pass where there is none."""
     silent = _silence(job)
     if silent is not None:
-        waiting = [_verdict(rung, job) for rung in host_rungs(job, limits, 0.0)]
-        return (*waiting, silent)
+        waiting = (*host_rungs(job, limits, 0.0), *idle_rung(job, limits))
+        return (*(_verdict(rung, job) for rung in waiting), silent)
     shares = _shares(job)
     verdicts = [_verdict(rung, job) for rung in _rungs(job, shares, limits, known)]
     unknown = untold(job, limits)
@@ -100,6 +99,7 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
     if waiting.explains:
         # The communication only shows what the late rank does to it.
         return [*rungs, *bubble]
+    rungs += idle_rung(job, limits)
     first = tensor_rung(job, limits)
     wire = wire_rung(job, shares, limits, known)
     if shares.whole > limits.exposed_warn:
@@ -108,10 +108,9 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
             wire = []
         else:
             first += _exposed(job, shares, limits, known, is_slow=bool(wire))
-    if waiting.by_turns:
+    if waiting.against:
         first = [
-            replace(rung, sure="likely", against=(*rung.against, waiting.by_turns))
-            for rung in first
+            replace(rung, sure="likely", against=(*rung.against, waiting.against)) for rung in first
         ]
     return [*rungs, *first, *wire, *bubble]
 
@@ -154,14 +153,8 @@ def _verdict(rung: Rung, job: JobFacts) -> Verdict:
         f"{rung.what}; {rung.sure}{against}",
         measured={**rung.measured, "sure": rung.sure},
     )
-    remedies = remedies_for(
-        rung.cause, _common(job, "framework"), _DEVICES.get(_common(job, "layout"), "")
-    )
+    remedies = remedies_for(rung.cause, _common(job, "framework"), _common(job, "accelerator"))
     return replace(verdict, remedies=remedies, hosts=rung.hosts)
-
-
-_DEVICES: Final = {"ascend": "npu", "table": "npu", "cpu": "cpu"}
-"""By layout of a trace, where it is not a GPU's."""
 
 
 def _common(job: JobFacts, of: str) -> str:

@@ -42,10 +42,20 @@ class Limits:
         unit="of the waiting",
         source="commcheck: with less of it for one rank, the ranks are late by turns",
     )
+    uneven: float = limit(
+        0.05,
+        unit="of the step",
+        source="msprof-analyze, RATIO_THRESHOLD of its slow ranks: healthy ranks differ by less",
+    )
     host_wait_warn: float = limit(
         0.10, unit="of the step", source="commcheck: a stream that is fed well waits for nobody"
     )
     host_wait_fail: float = limit(0.30, unit="of the step", source="as exposed_fail")
+    idle: float = limit(
+        0.30,
+        unit="of the step",
+        source="MindStudio practical cases, Free: below 10 % is usual, above 30 % clearly abnormal",
+    )
     latency_share: float = limit(
         0.50,
         unit="of communication",

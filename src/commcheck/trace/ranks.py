@@ -22,7 +22,7 @@ def job_of(ranks: Sequence[RankFacts]) -> JobFacts:
     notes: list[str] = []
     matched = match([rank.calls for rank in ordered], notes) if len(ordered) > 1 else []
     skew = _skew(ordered, matched) if matched else None
-    if len(ordered) > 1 and not matched:
+    if len(ordered) > 1 and not matched and any(rank.layout != "table" for rank in ordered):
         notes.append("no collective could be matched across ranks: stragglers are not judged")
     wires = _wires(matched) if matched else _wires([(call,) for r in ordered for call in r.calls])
     return JobFacts(tuple(ordered), skew, wires, tuple(notes))

@@ -6,9 +6,9 @@ configuration JSON, Megatron-LM arguments; npu-smi and hccl_test of CANN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
+from commcheck.check import known_to
 from commcheck.model import Cause, Remedy, Words
 
 RESTART = Words(
@@ -20,9 +20,12 @@ READS = Words("None, it only looks.", "无，只读。")
 
 
 def setting(
-    command: str, en: str, zh: str, *, before: Words = RESTART, who: str = "operator"
+    command: str, en: str, zh: str, *, before: Words = RESTART, accelerator: str = ""
 ) -> Remedy:
-    return Remedy(command=command, effect=Words(en, zh), precondition=before, who=who)
+    """What the operator sets or runs; ``accelerator``: the only kind that it is for."""
+    return Remedy(
+        command=command, effect=Words(en, zh), precondition=before, accelerator=accelerator
+    )
 
 
 DDP_BUCKETS = setting(
@@ -78,6 +81,7 @@ ZERO3_HPZ = setting(
     "of GPUs of a host. Costs memory for one more copy of the weights per host.",
     "ZeRO++：在主机内再存一份分片，all-gather 只走 NVLink。"
     "取每台主机的 GPU 数；代价是每台多一份权重。",
+    accelerator="gpu",  # NVLink
 )
 ZERO3_STAGE = setting(
     '"stage": 2, or a larger "train_micro_batch_size_per_gpu"',
@@ -103,6 +107,13 @@ CONNECTIONS = setting(
     "Megatron with tensor or sequence parallelism before Blackwell: launches communication ahead "
     "of the computing that should hide it. FSDP wants it unset.",
     "Megatron 张量/序列并行（Blackwell 之前）：使通信先于用来掩盖它的计算下发。FSDP 则不应设置。",
+    accelerator="gpu",
+)
+TENSOR_OVERLAP = setting(
+    "--sequence-parallel --tp-comm-overlap",
+    "Megatron: splits the collectives and overlaps them with their GEMMs.",
+    "Megatron：拆分集合通信并与矩阵乘重叠。",
+    accelerator="gpu",  # Transformer Engine
 )
 CLIMB_DOWN = setting(
     "commcheck run -i INVENTORY",
@@ -122,25 +133,28 @@ MEASURE_WIRE = setting(
     "Measures what the wire gives without training; commcheck analyze sweep judges the table.",
     "测量无训练负载时的链路带宽；用 commcheck analyze sweep 判读结果表。",
     before=DRAINED,
+    accelerator="gpu",
 )
-PY_SPY = setting(
-    "py-spy top --pid PID",
-    "Shows what the training thread does between launches: logging, .item(), data loading.",
-    "查看训练线程在下发间隙做什么：日志、.item()、数据加载。",
-    before=READS,
+MEASURE_HCCL = setting(
+    "mpirun -n <NPUS> all_reduce_test -b 8K -e 1G -f 2 -p <NPUS_A_HOST>",
+    "Ascend: measures what HCCL gives without training; commcheck analyze sweep judges the table.",
+    "昇腾：测量无训练负载时 HCCL 的带宽；用 commcheck analyze sweep 判读结果表。",
+    before=DRAINED,
+    accelerator="npu",
 )
 GPU_CLOCKS = setting(
     "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,ECC",
     "On the late rank's host: throttling, heat, ECC, another process. Compare with a peer.",
     "在迟到 rank 的主机上查看降频、温度、ECC 与其他进程，并与同伴对比。",
     before=READS,
+    accelerator="gpu",
 )
 NPU_CLOCKS = setting(
-    "npu-smi info; npu-smi info -t common -i NPU",
-    "On the late rank's host: health, heat, AI Core frequency, another process. Compare with a "
-    "peer.",
-    "在迟到 rank 的主机上查看健康状态、温度、AI Core 频率与其他进程，并与同伴对比。",
+    "npu-smi info -t common -i <NPU>; npu-smi info -t health -i <NPU> -c <CHIP>",
+    "Ascend, on the late rank's host: clock, heat, power and alarms. Compare with a peer.",
+    "昇腾：在迟到 rank 的主机上查看频率、温度、功耗与告警，并与同伴对比。",
     before=READS,
+    accelerator="npu",
 )
 CORES = setting(
     "top -H; lscpu -e=CPU,MAXMHZ,MHZ",
@@ -149,14 +163,19 @@ CORES = setting(
     "在迟到 rank 的主机上查看同核的其他线程与各核频率，并与同伴对比。",
     before=READS,
 )
-MEASURE_HCCS = setting(
-    "mpirun -n 8 all_reduce_test -b 8K -e 1G -f 2 -p 8",
-    "hccl_test: measures what the wire gives without training; commcheck analyze sweep judges "
-    "the table.",
-    "hccl_test：测量无训练负载时的链路带宽；用 commcheck analyze sweep 判读结果表。",
-    before=DRAINED,
+NPU_LAUNCHES = setting(
+    "export TASK_QUEUE_ENABLE=2 CPU_AFFINITY_CONF=2",
+    "Ascend: torch_npu launches in two stages, its busy threads on cores of their own. Takes more "
+    "memory at its peak.",
+    "昇腾：torch_npu 两级流水下发，热点线程独占 CPU 核；显存峰值会略增。",
+    accelerator="npu",
 )
-
+HOST_STACKS = setting(
+    "py-spy top --pid PID",
+    "Shows what the training thread does between launches: logging, .item(), data loading.",
+    "查看训练线程在下发间隙做什么：日志、.item()、数据加载。",
+    before=READS,
+)
 
 _OF: Final = {
     "DDP": (DDP_BUCKETS, DDP_VIEW),
@@ -171,29 +190,19 @@ _PART_OF: Final = {"DeepSpeed": ("ZeRO-3",)}
 _ALL_OF: Final = frozenset(remedy for mine in _OF.values() for remedy in mine)
 
 
-_INSTEAD: Final[Mapping[str, Mapping[Remedy, Remedy]]] = {
-    "npu": {GPU_CLOCKS: NPU_CLOCKS, MEASURE_WIRE: MEASURE_HCCS},
-    "cpu": {GPU_CLOCKS: CORES},
-}
-"""By device: what to run there in the place of a command for GPUs."""
+def remedies_for(cause: Cause, framework: str, accelerator: str) -> tuple[Remedy, ...]:
+    """The cause's remedies for these devices, without those of other frameworks where the trace
+    tells which it is.
 
-
-def remedies_for(cause: Cause, framework: str, device: str = "") -> tuple[Remedy, ...]:
-    """The cause's remedies, without those of other frameworks where the trace tells which it is.
-
-    All of them where that would leave none. ``device``: "npu", "cpu", or anything else for GPUs.
+    All of them where that would leave none. ``accelerator``: "gpu", "npu", or "" for CPUs.
     """
-    instead = _INSTEAD.get(device, {})
-    return tuple(instead.get(remedy, remedy) for remedy in _of_framework(cause, framework))
-
-
-def _of_framework(cause: Cause, framework: str) -> tuple[Remedy, ...]:
+    remedies = known_to(accelerator, cause.remedies)
     for name in (framework, *_PART_OF.get(framework, ())):
         mine = tuple(
             remedy
-            for remedy in cause.remedies
+            for remedy in remedies
             if name in _OF and (remedy not in _ALL_OF or remedy in _OF[name])
         )
         if mine:
             return mine
-    return cause.remedies
+    return remedies

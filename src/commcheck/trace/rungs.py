@@ -10,7 +10,7 @@ from typing import Final
 from commcheck.lazy import dataclass
 from commcheck.model import Cause
 from commcheck.trace import causes
-from commcheck.trace.facts import JobFacts, Moved, RankFacts, Skew
+from commcheck.trace.facts import JobFacts, Moved, RankFacts
 from commcheck.trace.limits import Limits
 from commcheck.trace.roles import Role, role_of_call
 
@@ -57,77 +57,6 @@ class Shares:
     overlap: float | None
     apart: str  # groups that are left out of ``comm``, as words
     unfed: float  # of exposed: beneath it a kernel would run, had the host launched it in time
-
-
-def straggler(skew: Skew, step_ns: float, limits: Limits) -> int | None:
-    """The rank (its place in ``skew.ranks``) that all others wait for, or None.
-
-    The latest in the mean, by more than ``late_us``; late over a step by more than ``late_share``
-    of it; and with the least time in the collectives, since who is waited for waits for nobody.
-    """
-    latest = max(range(len(skew.ranks)), key=lambda number: skew.late_ns[number])
-    is_late = (
-        skew.late_ns[latest] > limits.late_us * 1000
-        and skew.late_step_ns[latest] > limits.late_share * step_ns
-        and skew.comm_ns[latest] == min(skew.comm_ns)
-    )
-    return latest if is_late else None
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What ranks wait for each other: the straggler's rung, and whether that is most of the time.
-
-    ``by_turns``: what to say against the wire where they wait, and for no rank in particular.
-    """
-
-    rungs: tuple[Rung, ...] = ()
-    explains: bool = False
-    by_turns: str = ""
-
-
-def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
-    """Do the ranks wait for a late one, or for each other?"""
-    if job.skew is None:
-        return Waiting()
-    step_ns = median(rank.median_ns for rank in job.ranks)
-    comm = median(rank.share("comm_ns") or 0.0 for rank in job.ranks)
-    waited = job.skew.step_ns / step_ns
-    is_much = waited > limits.skew_share * comm
-    by_turns = ""
-    if is_much:
-        by_turns = f"the ranks wait for each other by turns, {pct(min(1.0, waited))} of the step"
-    place = straggler(job.skew, step_ns, limits)
-    if place is None:
-        return Waiting(by_turns=by_turns)
-    rank, late = job.ranks[place], job.skew.late_step_ns[place]
-    own = late / max(1, job.skew.step_ns)
-    if own < limits.late_own:
-        return Waiting(by_turns=by_turns)
-    against = []
-    if not is_much:
-        against.append(f"waiting is only {pct(waited)} of the step, communication {pct(comm)}")
-    others = [other.share("compute_ns") or 0.0 for other in job.ranks if other is not rank]
-    if max(others) >= (rank.share("compute_ns") or 0.0):
-        against.append("it computes no longer than the others: look at its host and input first")
-    if (job.world or 0) > len(job.ranks):
-        against.append(f"of {job.world} ranks {len(job.ranks)} are seen: another may be later")
-    rung = Rung(
-        causes.STRAGGLER,
-        is_much and shares.whole + shares.tensor > limits.exposed_fail,
-        f"{rank.name} starts its collectives {late / 1e6:.2f} ms late per step of "
-        f"{step_ns / 1e6:.2f} ms, {job.skew.late_ns[place] / 1e3:.0f} us each (limits "
-        f"{pct(limits.late_share)} and {limits.late_us:.0f} us), and waits least in them",
-        "certain" if is_much and not against else "likely",
-        tuple(against),
-        {
-            "late_ms_per_step": round(late / 1e6, 3),
-            "late_us_mean": round(job.skew.late_ns[place] / 1e3, 1),
-            "waiting_percent_of_step": percent(waited),
-        },
-        tuple(name for name in (rank.name, rank.host) if name),
-    )
-    return Waiting((rung,), explains=is_much)
 
 
 def gather_rung(job: JobFacts, shares: Shares, limits: Limits) -> list[Rung]:
@@ -217,14 +146,15 @@ def serial_rung(shares: Shares, limits: Limits) -> list[Rung]:
     against: tuple[str, ...] = ()
     if shares.comm < limits.comm_share:
         against = (f"all of it is {pct(shares.comm)} of the step, and no more can be gained",)
-    longest = max(step.longest_blank_ns for step in shares.rank.steps)
+    blanks = [step.longest_blank_ns or 0 for step in shares.rank.steps]
+    longest = f"; longest blank {max(blanks) / 1e6:.2f} ms" if any(blanks) else ""
     return [
         Rung(
             causes.NOT_OVERLAPPED,
             shares.whole > limits.exposed_fail,
             f"{shares.rank.name}: {_exposure(shares, limits)}; communication{shares.apart} takes "
             f"{pct(shares.comm)} and only {pct(overlap)} of it overlaps (limit "
-            f"{pct(limits.overlap)}); longest blank {longest / 1e6:.2f} ms",
+            f"{pct(limits.overlap)}){longest}",
             "likely" if against else "certain",
             against,
             {

@@ -48,7 +48,7 @@ def _times(rank: RankFacts, is_one_of_many: bool) -> list[str]:
         share = rank.share(field) or 0.0
         return f"  {name:16}{share * whole / 1e6:10.2f} ms {100 * share:5.1f} %{more}"
 
-    blank = max(step.longest_blank_ns for step in rank.steps)
+    blank = max(step.longest_blank_ns or 0 for step in rank.steps)
     overlap = "" if rank.overlap is None else f"   {100 * rank.overlap:.0f} % of it overlaps"
     longest = f"   longest {blank / 1e6:.2f} ms" if blank else ""
     whose = [f"  {rank.name}, the most exposed:"] if is_one_of_many else []

@@ -13,7 +13,7 @@ from commcheck.lazy import dataclass
 from commcheck.trace import names
 from commcheck.trace.collectives import calls_of, link_records, moved_of
 from commcheck.trace.facts import Lane, Part, RankFacts, Step
-from commcheck.trace.feeding import PAUSE_NS, Feeding, inputs_of
+from commcheck.trace.feeding import PAUSE_NS, Feeding, Waits, inputs_of
 from commcheck.trace.intervals import Span, clip, intersect, length, longest, subtract, union
 from commcheck.trace.lanes import label_of, lanes_of
 from commcheck.trace.names import Kind
@@ -28,12 +28,12 @@ UNLINKED_MOST = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A window as it is measured. ``waits``: None where no launch is known; may begin before it."""
+    """A window as it is measured. ``waits``: None where no launch is known."""
 
     window: Window
     rows: list[Row]
     sets: Sets
-    waits: list[Span] | None
+    waits: Waits | None
 
 
 def measure(trace: Trace) -> tuple[RankFacts, ...]:
@@ -108,8 +108,9 @@ def _waited(parts: Iterable[_Part]) -> Iterator[tuple[_Part, list[Span] | None]]
         if part.waits is None:
             yield part, None
         else:
-            begun = [wait for wait in (after and after.waits) or () if wait[0] < end]
-            yield part, clip((*part.waits, *begun), part.window.start, end)
+            later = after.waits.spans if after and after.waits else ()
+            begun = [wait for wait in later if wait[0] < end]
+            yield part, clip((*part.waits.spans, *begun), part.window.start, end)
 
 
 def _step(
@@ -153,6 +154,7 @@ def _step(
         longest_blank_ns=longest(exposed),
         mem_extra_ns=length(copies),
         idle_ns=whole - length(busy) - length(copies),
+        host_gap_ns=part.waits.gap_ns if part.waits else None,
         host_wait_ns=None if waits is None else length(waits),
         pause_ns=sum(pauses),
         longest_pause_ns=max(pauses, default=0),
@@ -252,8 +254,8 @@ def _notes(
     notes = []
     if not trace.steps:
         notes.append(
-            "no ProfilerStep in the trace: the whole file is judged as one step; call prof.step() "
-            "after each step"
+            "no step is marked in it: the whole file is judged as one step; give the profiler "
+            "schedule= and call prof.step() after each step"
         )
     if outside:
         notes.append(f"{outside:,} of {events:,} device events belong to no step")

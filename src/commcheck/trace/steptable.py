@@ -74,9 +74,10 @@ def _step(path: Path, number: int, row: Mapping[str, str | None]) -> Step:
         # Receiving counts as bubble there, whether it is exposed or not.
         exposed_judged_ns=max(0, exposed - bubble),
         bubble_ns=min(bubble, exposed),
-        longest_blank_ns=0,
+        longest_blank_ns=None,
         mem_extra_ns=0,
         idle_ns=free,
+        host_gap_ns=None,
         host_wait_ns=None,
         kernels=0,
         comm_kernels=0,
@@ -105,5 +106,5 @@ def _facts(path: Path, rank: str, steps: tuple[Step, ...], ranks: int) -> RankFa
         outside=0,
         unlinked=0,
         records=0,
-        notes=("from a table of steps: collectives, stragglers and launches are not in it",),
+        notes=("from a table of steps: single collectives and launches are not in it",),
     )

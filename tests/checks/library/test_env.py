@@ -45,9 +45,11 @@ from commcheck.nccl.environment.causes import (
     OVERRIDDEN,
     PATH_LEVEL,
     RAIL_ONLY,
+    RANK_TABLE,
     RANKS_DIFFER,
     RAS_OPEN,
     SHARED_MEMORY,
+    STRAY_TEXT,
     TCP_FORCED,
     TOPOLOGY_FILE,
     TORCH,
@@ -97,6 +99,7 @@ def answers(*ranks: str, conf: str = "") -> dict[str, tuple[str, int]]:
         (("NCCL_LL_THRESHOLD=0",), "", NO_EFFECT, Status.WARN),
         (("NCCL_IB_DISABLE=yes",), "", NOT_A_NUMBER, Status.FAIL),
         (("NCCL_IB_RETRY_CNT=13",), "", OUT_OF_RANGE, Status.FAIL),
+        (("NCCL_TOPO_DUMP_FILE='x.xml'",), "", STRAY_TEXT, Status.FAIL),
         ((), "export NCCL_IB_TC=106\n", CONF_SYNTAX, Status.WARN),
         (("NCCL_ALGO=Tree", "NCCL_ALGO=Ring"), "", RANKS_DIFFER, Status.FAIL),
         (("NCCL_IB_HCA==mlx5_7",), "", HCA_LIST, Status.FAIL),
@@ -110,7 +113,7 @@ def answers(*ranks: str, conf: str = "") -> dict[str, tuple[str, int]]:
         (("NCCL_COMM_ID=192.0.2.1:2900",), "", IDENTITY, Status.WARN),
         (("UCX_IB_GID_INDEX=1 NCCL_IB_GID_INDEX=3",), "", OTHER_STACK, Status.WARN),
         (("HCCL_RDMA_TC=130",), "", HCCL_VALUE, Status.FAIL),
-        (("HCCL_ALGO=level0:NA",), "", HCCL_TUNING, Status.WARN),
+        (("HCCL_ENTRY_LOG_ENABLE=1",), "", HCCL_TUNING, Status.WARN),
         (("NCCL_RAS_ADDR=0.0.0.0:28028",), "", RAS_OPEN, Status.WARN),
     ],
 )
@@ -120,6 +123,14 @@ def test_a_finding(
     verdict = judged(CHECK, answers(*ranks, conf=conf), machine=MACHINE).verdict
     assert (verdict.cause, verdict.status) == (cause, status), verdict.reason
     assert verdict.rule
+
+
+def test_tcp_is_what_a_host_without_rdma_is_told_to_use(judged: Judge) -> None:
+    machine = replace(MACHINE, platform="gpu-tcp", rails=())
+    said = answers(f"NCCL_NET=Socket NCCL_IB_DISABLE=1 {FAR}")
+    verdict = judged(CHECK, said, machine=machine).verdict
+    assert verdict.cause is not TCP_FORCED
+    assert verdict.status is not Status.FAIL
 
 
 FILES = "\n".join(
@@ -147,7 +158,7 @@ def test_what_ranks_see_around_them(judged: Judge, ranks: str, told: str, cause:
 
 def test_causes_that_need_more_than_one_host_are_declared() -> None:
     """Found in files only, or with facts that these answers do not hold: tested by their rules."""
-    others = {GID, TRAFFIC_CLASS, RAIL_ONLY, LIBRARIES, OVERRIDDEN, SHARED_MEMORY}
+    others = {GID, TRAFFIC_CLASS, RAIL_ONLY, LIBRARIES, OVERRIDDEN, SHARED_MEMORY, RANK_TABLE}
     assert {id(cause) for cause in others} < {id(cause) for cause in CHECK.causes}
     every = [each for each in vars(causes).values() if isinstance(each, Cause)]
     assert {id(cause) for cause in every} == {id(cause) for cause in CHECK.causes}

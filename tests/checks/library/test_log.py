@@ -65,11 +65,21 @@ from commcheck.nccl.causes_hccl import (
     HCCL_CODE,
     HCCL_DESYNC,
     HCCL_HEARTBEAT,
+    HCCL_HOST_PORT,
     HCCL_LATE,
+    HCCL_LEFT,
     HCCL_LINK,
+    HCCL_LOSS,
     HCCL_MISSING,
     HCCL_NO_RDMA,
+    HCCL_NPU_PORT,
+    HCCL_PAIR,
+    HCCL_PEER,
+    HCCL_RANK_TABLE,
+    HCCL_SUPER_POD,
     HCCL_TLS,
+    HCCL_VARIABLE,
+    HCCL_VERSIONS,
 )
 from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
@@ -126,7 +136,7 @@ WORK = (
 )
 ZIGZAG_JOB = job([R0, R2, R1, R3])
 HCCL = "[{}] HCCL({},python):2025-11-20-12:0{}:00.000.000 [a.cc:1] [7]{}\n"
-HCCL_GOOD = HCCL.format("ERROR", 1, 1, "something else entirely")
+HCCL_GOOD = HCCL.format("WARNING", 1, 1, "something else entirely")
 KEY = HCCL.format("INFO", 1, 0, "[Communicator Key Info]identifier[a] rankSize[4] serverNum[2]")
 
 
@@ -134,12 +144,28 @@ def hccl_error(text: str, pid: int = 1, minute: int = 1) -> str:
     return HCCL.format("ERROR", pid, minute, text)
 
 
-def link(source: int, target: int, *, rdma: int = 1, server: str = "192.0.2.32") -> str:
+def link(source: int, target: int, *, rdma: int = 1, minute: int = 1) -> str:
+    """Two ranks to a server."""
     return hccl_error(
         f"Transport init error! createLink para:rank[{source}]-localUserrank[{source}]-localIpAddr"
-        f"[192.0.2.31/{source}], remoteRank[{target}]-remoteUserrank[{target}]-remoteIpAddr"
-        f"[{server}/{target}], machineType[1], linkMode[1], isUsedRdma[{rdma}], tag[AllReduce_x]",
+        f"[192.0.2.3{source // 2}/{source % 2}], remoteRank[{target}]-remoteUserrank[{target}]-"
+        f"remoteIpAddr[192.0.2.3{target // 2}/{target % 2}], machineType[1], linkMode[1], "
+        f"isUsedRdma[{rdma}], tag[AllReduce_x]",
         pid=10 + source,
+        minute=minute,
+    )
+
+
+def timed_out(pid: int, minute: int, limit_s: int = 120) -> str:
+    text = f"wait socket establish timeout, role[1] rank[{pid}] timeout[{limit_s} s]"
+    return hccl_error(f"[Wait][LinkEstablish]{text}", pid, minute)
+
+
+def super_pod(rank: int, logical: str, physical: int) -> str:
+    return hccl_error(
+        f"local rank information: nicType[VNIC_TYPE], logicSuperPodId[{logical}], "
+        f"phySuperPodId[{physical}]. Note: Do not configure ranks",
+        pid=10 + rank,
     )
 
 
@@ -251,17 +277,24 @@ ROWS = [
         right=GOOD + TIMED.format(0, 7, "ALLREDUCE") + TIMED.format(1, 7, "ALLREDUCE")),
     Row("LOG-050", FORCED, GOOD + R0.info("NCCL_ALGO set by environment to Ring"), status=Status.WARN,
         unknown=without(GOOD, "set by environment")),
-    Row("HLOG-001", HCCL_CODE, "EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n", right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_PEER, "EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n", right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_CODE, "EI9999: 2024-08-05-18:15:21.270.506 Inner error.\n", right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_CODE, hccl_error("something else entirely"), right=HCCL_GOOD, unknown=KEY, status=Status.WARN),
+    Row("HLOG-001", HCCL_VARIABLE, "EI0001: [PID: 3] 2025-11-21-11:38:29.575.404 Environment variable [HCCL_RDMA_SL] is invalid.\n", right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_RANK_TABLE, hccl_error("[InitGroupStage][RanktableCheck]super_device_id[] is invalid"), right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_VERSIONS, hccl_error("[InitChannelStage][VersionConflict]local 8.2, remote 8.3"), right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_HOST_PORT, hccl_error("socket type[2], listen on ip[192.0.2.1] and specific port[60000] fail. Please check the port status"), right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_NPU_PORT, hccl_error("socket type[1], listen on ip[198.51.100.1] and specific port[16666] fail. Please check the port status"), right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_LEFT, "EJ0001: 2024-05-21-11:57:54.167.645 Failed to initialize the HCCP process.\n", right=HCCL_GOOD, unknown=KEY),
+    Row("HLOG-001", HCCL_LOSS, hccl_error("[create][ra_hdc_period_poll]failed CQE status[12], wr[0]"), right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-002", HCCL_MISSING, hccl_error('fault_info["Failed to connect agent[1,3,]"]'), right=HCCL_GOOD, unknown=KEY),
-    Row("HLOG-003", HCCL_LINK, link(0, 2) + link(1, 3) + link(2, 3), right=HCCL_GOOD, unknown=link(0, 1) + link(1, 0)),
+    Row("HLOG-003", HCCL_LINK, link(0, 2) + link(1, 3) + link(2, 3), right=HCCL_GOOD, unknown=link(0, 1) + link(1, 2) + link(2, 0)),
+    Row("HLOG-003", HCCL_PAIR, link(0, 2) + link(2, 0), right=HCCL_GOOD, unknown=timed_out(1, 1)),
+    Row("HLOG-003", HCCL_SUPER_POD, link(0, 2) + link(2, 0) + super_pod(0, "pod", 0) + super_pod(2, "pod", 1), right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-004", HCCL_NO_RDMA, link(0, 2, rdma=0), right=link(0, 2), unknown=KEY, status=Status.WARN),
     Row("HLOG-005", HCCL_HEARTBEAT, hccl_error("[HeartbeatAbnormal]local rank [192.0.2.1/0]: crimer rank [192.0.2.2/3] status[LOST] by informer rank [192.0.2.3/0]"),
         right=HCCL_GOOD, unknown="EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n"),
-    Row("HLOG-006", HCCL_LATE, HCCL.format("INFO", 1, 0, "[HCCL_ENV] HCCL_CONNECT_TIMEOUT set by environment to [120]s")
-        + hccl_error("a", 1, 1) + hccl_error("b", 2, 9),
-        right=HCCL.format("INFO", 1, 0, "[HCCL_ENV] HCCL_CONNECT_TIMEOUT set by environment to [120]s")
-        + hccl_error("a", 1, 1) + hccl_error("b", 2, 2),
-        unknown=hccl_error("a", 1, 1) + hccl_error("b", 2, 9)),
+    Row("HLOG-006", HCCL_LATE, timed_out(1, 1) + timed_out(2, 9), right=timed_out(1, 1) + timed_out(2, 2), unknown=KEY),
     Row("HLOG-007", HCCL_TLS, tls("ENABLE", 1) + tls("DISABLE", 2), right=tls("DISABLE", 1) + tls("DISABLE", 2), unknown=HCCL_GOOD),
     Row("HLOG-008", HCCL_DESYNC, failed_task("AllReduce", 1) + failed_task("AllGather", 2),
         right=failed_task("AllReduce", 1) + failed_task("AllReduce", 2), unknown=KEY),
@@ -516,6 +549,17 @@ def test_the_longest_list_that_a_machine_prints_counts() -> None:
     short = first.replace(" [2]mlx5_2:1/RoCE [3]mlx5_3:1/RoCE", "")
     assert short != first
     assert judged(text.replace(first, short, 1)).rulings["LOG-007"].state == "right"
+
+
+@pytest.mark.parametrize("platform", ["gpu-tcp", "gpu-roce", None])
+def test_tcp_is_no_fallback_where_it_is_declared(platform: str | None) -> None:
+    text = job(network="Socket", nics=0) + R0.info("NET/IB : No device found.")
+    rulings = judged(text, platform=platform).rulings
+    state = "right" if platform == "gpu-tcp" else "wrong"
+    assert [rulings[rule].state for rule in ("LOG-001", "LOG-002")] == [state, state]
+    # An RDMA NIC that carries management or storage changes nothing of what is declared.
+    beside = judged(job(network="Socket"), platform="gpu-tcp").rulings
+    assert beside["LOG-001"].state == "right"
 
 
 def test_one_rank_on_sockets_is_told_once() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from checks.library.running_job import CHECK
 from commcheck.model import Cause, Kind, Status
+from commcheck.nccl.flight_p2p import EACH_WAITS, INSIDE, PEER_MISSING
 from commcheck.nccl.flight_rules import DIFFERENT, NEVER_CALLED, NOT_REACHED, SIZES, STUCK
 from commcheck.nccl.running import RANK_GONE, RANK_STOPPED, RANK_TWICE
 from tests.checks.conftest import Judge
@@ -56,3 +57,4 @@ def test_nobody_or_unknown(judged: Judge) -> None:
 def test_causes_of_dumps_are_declared_here() -> None:
     """They are found by ``analyze hang``, tested with the dumps."""
     assert {NEVER_CALLED, DIFFERENT, SIZES, STUCK, NOT_REACHED} <= set(CHECK.causes)
+    assert {PEER_MISSING, EACH_WAITS, INSIDE} <= set(CHECK.causes)

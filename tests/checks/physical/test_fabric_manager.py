@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,13 @@ from checks.physical.fabric_manager import (
     NOT_DONE,
     NOT_RUNNING,
     OTHER_RELEASE,
+    RECOVERING,
     STOPPED,
+    UNHEALTHY,
 )
 from commcheck.model import Cause, Kind, Machine, Status
 
+RECORDED = Path(__file__).parents[2] / "recorded" / "gpu-health"
 ONE = Machine("gpu-01", "gpu-roce")
 OLD = ("gpu-health/fabric-old-driver.txt", 2)
 NO_FOLDER = ("find: '/proc/driver/nvidia-nvswitch/devices': No such file or directory\n", 1)
@@ -72,6 +77,43 @@ def test_with_switches(
     assert says in verdict.reason
 
 
+HEALTHY = (RECORDED / "q-gb300-healthy.txt").read_text()
+
+
+def ill(key: str, word: str, summary: str = "Unhealthy") -> str:
+    """Healthy, but for one line of the last GPU, and its summary."""
+    head, gpu, tail = HEALTHY.rpartition("\nGPU ")
+    for name, value in ((key, word), ("Summary", summary)):
+        tail, found = re.subn(rf"( {name} +: ).*", rf"\g<1>{value}", tail)
+        assert found == 1
+    return f"{head}{gpu}{tail}"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "cause", "says"),
+    [
+        (HEALTHY, Status.PASS, None, "completed on 8 GPUs, all healthy, fabric manager inactive"),
+        ("gpu-health/q-b200-untold.txt", Status.PASS, None, "completed on 8 GPUs, fabric manager"),
+        ("gpu-health/q-gb300-degraded.txt", Status.FAIL, UNHEALTHY,
+         "NVLink fabric: gpu2 Summary: Limited Capacity; Bandwidth: Degraded"),
+        (ill("Route Unhealthy", "True"), Status.FAIL, UNHEALTHY, "gpu3 Summary: Unhealthy; Route"),
+        (ill("Route Unhealthy", "GPU requires reset"), Status.FAIL, UNHEALTHY, "requires reset"),
+        (ill("Incorrect Configuration", "Insufficient Nvlink Resources"), Status.FAIL, UNHEALTHY,
+         "Incorrect Configuration: Insufficient Nvlink Resources"),
+        (ill("Bandwidth", "Full"), Status.FAIL, UNHEALTHY, "gpu3 Summary: Unhealthy"),
+        (ill("Access Timeout Recovery", "True"), Status.WARN, RECOVERING, "Recovery: True"),
+        (ill("Route Recovery in progress", "True"), Status.WARN, RECOVERING, "progress: True"),
+        (ill("Bandwidth", "N/A", "N/A"), Status.PASS, None, "all healthy"),
+        ("cut short", Status.PASS, None, "completed on 8 GPUs, fabric manager inactive"),
+    ],
+)  # fmt: skip
+def test_health(judged: Any, text: str, status: Status, cause: Cause | None, says: str) -> None:
+    answers = said(of("h100"), INACTIVE) | {"nvidia-smi -q": (text, 0)}
+    verdict = judged(CHECK, answers, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert says in verdict.reason
+
+
 def test_without_switches_none_is_needed(judged: Any) -> None:
     verdict = judged(CHECK, said(of("none"), INACTIVE, NO_FOLDER), machine=ONE).verdict
     assert verdict.kind is Kind.NOT_APPLICABLE
@@ -80,7 +122,7 @@ def test_without_switches_none_is_needed(judged: Any) -> None:
 @pytest.mark.parametrize(
     ("unit", "machine"),
     [
-        (INACTIVE, Machine("gpu-01", "gpu-roce", virtual="container")),
+        (INACTIVE, Machine("gpu-01", "gpu-roce", in_container=True)),
         (("sh: systemctl: not found\n", 127), ONE),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,12 @@ def test_count(
     assert (verdict.status, verdict.cause) == (status, cause)
     assert says in verdict.reason
     assert verdict.measured == {"gpu_count": 2}
+
+
+def test_a_pod_is_asked_for_what_it_was_given(judged: Any) -> None:
+    pod = replace(machine(4), in_container=True)
+    verdict = judged(CHECK, LIST, machine=pod).verdict
+    assert (verdict.cause, verdict.reason) == (MISSING, "2 GPUs, want 4: given to this container")
 
 
 @pytest.mark.parametrize(

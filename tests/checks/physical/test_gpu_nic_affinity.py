@@ -45,8 +45,22 @@ def test_some_far_is_a_fail_and_a_warning_in_a_guest(judged: Any, machine: Machi
     verdict = judged(CHECK, said(GOOD), machine=fewer).verdict
     assert (verdict.status, verdict.cause) == (Status.FAIL, FAR)
     assert "1 of 8 GPUs have no NIC at PIX or PXB: GPU3 NODE" in verdict.reason
-    guest = judged(CHECK, said(GOOD), machine=replace(fewer, virtual="vm")).verdict
+    guest = judged(CHECK, said(GOOD), machine=replace(fewer, in_vm=True)).verdict
     assert (guest.status, guest.cause) == (Status.WARN, ALL_FAR)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_fewer_nics_than_could_be_near_all(judged: Any, machine: Machine, kept: int) -> None:
+    """Eight GPUs with one or two NICs are built and sold: six have none beside them."""
+    few = replace(machine, rails=machine.rails[:kept])
+    verdict = judged(CHECK, said(GOOD), machine=few).verdict
+    assert verdict.kind is Kind.NOT_APPLICABLE
+    shared = "one NIC" if kept == 1 else f"{kept} NICs"
+    assert f"8 GPUs share {shared}:" in verdict.reason
+    half = replace(machine, rails=machine.rails[:4])
+    assert judged(CHECK, said(GOOD), machine=half).verdict.cause is FAR
+    strict = judged(CHECK, said(GOOD), machine=half, thresholds={"gpus_per_nic": 1}).verdict
+    assert strict.kind is Kind.NOT_APPLICABLE
 
 
 def test_grace_boards_are_not_judged(judged: Any, machine: Machine) -> None:

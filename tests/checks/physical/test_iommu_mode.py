@@ -44,7 +44,7 @@ def test_devices_in_no_group_are_undecided(judged: Any, rail: Rail) -> None:
 
 
 def test_guests_and_grace_are_not_judged(judged: Any, rail: Rail) -> None:
-    guest = Machine("gpu-01", "gpu-roce", virtual="vm", rails=(rail,))
+    guest = Machine("gpu-01", "gpu-roce", in_vm=True, rails=(rail,))
     answers = said("iommu-types-dma.txt")
     assert judged(CHECK, answers, machine=guest).verdict.kind is Kind.NOT_APPLICABLE
     grace = said("iommu-types-dma.txt", "NVIDIA GB200")

@@ -57,7 +57,7 @@ def test_another_than_kept(judged: Any) -> None:
 def test_not_kept(judged: Any) -> None:
     verdict = of(judged, "ip", SECOND, conf=MISSING, rc=1)
     assert (verdict.status, verdict.cause) == (Status.WARN, NOT_KEPT)
-    inside = of(judged, "ip", SECOND, conf=MISSING, rc=1, machine=replace(TWO, virtual="container"))
+    inside = of(judged, "ip", SECOND, conf=MISSING, rc=1, machine=replace(TWO, in_container=True))
     assert inside.kind is Kind.UNDECIDABLE
 
 

@@ -36,7 +36,7 @@ def test_recorded(judged: Any, topo: str, nodes: str, status: Status, says: str)
         ("1", ONE, Status.PASS, Kind.NONE),
         ("0-1", ONE, Status.WARN, Kind.NONE),  # all of them is none of them
         (None, ONE, Status.SKIP, Kind.UNDECIDABLE),
-        ("N/A", Machine("g", "gpu-roce", virtual="vm"), Status.SKIP, Kind.NOT_APPLICABLE),
+        ("N/A", Machine("g", "gpu-roce", in_vm=True), Status.SKIP, Kind.NOT_APPLICABLE),
     ],
 )
 def test_nodes(numa: str | None, machine: Machine, status: Status, kind: Kind) -> None:

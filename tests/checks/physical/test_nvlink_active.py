@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from checks.physical.nvlink_active import CHECK, LOST, NONE, SLOW
 from commcheck.model import Cause, Kind, Machine, Status
 
 ONE = Machine("gpu-01", "gpu-roce")
+ALL_INACTIVE = "NVML: Unable to retrieve NVLink information as all links are inActive\n"
 LIST = {"nvidia-smi -L": ("nvidia-smi/nvlink-pcie-card.txt", 0)}
 MIG = "  MIG 1g.10gb     Device  0: (UUID: MIG-00000000-1111-2222-3333-444444444440)\n"
 
@@ -90,6 +92,9 @@ def test_by_name(
         ("NVIDIA Next", ("- -", "- -"), Kind.UNDECIDABLE),
         ("NVIDIA H100 PCIe", ("9 9", "- -"), Kind.UNDECIDABLE),  # one without its bridge?
         ("NVIDIA A100-PCIE-40GB", ("9 -", "9 -"), Kind.UNDECIDABLE),
+        ("NVIDIA A30", ("9 9", "- -"), Kind.UNDECIDABLE),
+        ("NVIDIA A800 40GB Active", ("9 9", "- -"), Kind.UNDECIDABLE),
+        ("NVIDIA RTX A6000", ("9 9", "- -"), Kind.UNDECIDABLE),
     ],
 )
 def test_names_that_do_not_tell(
@@ -106,6 +111,23 @@ def test_the_inventory_decides(judged: Any) -> None:
     assert (verdict.cause, verdict.reason.startswith("NVLinks active: gpu0 2 of 3")) == (LOST, True)
     none = judged(CHECK, recorded("all-inactive"), machine=ONE, nvlink_links=0).verdict
     assert none.kind is Kind.NOT_APPLICABLE
+
+
+def test_a_guest_with_one_gpu_of_a_board(judged: Any) -> None:
+    """Its host gives it no NVLink: NVIDIA's fabric manager guide, partitions of one GPU."""
+    one = gpus("NVIDIA A100-SXM4-40GB", " ".join("-" * 12))
+    text, rc = one["nvidia-smi nvlink"]
+    unlisted = text.partition("\t")[0] + ALL_INACTIVE
+    guest = replace(ONE, in_vm=True)
+    for said in (text, unlisted):
+        answers = LIST | {"nvidia-smi nvlink": (said, rc)}
+        assert judged(CHECK, answers, machine=guest).verdict.kind is Kind.NOT_APPLICABLE
+        assert judged(CHECK, answers, machine=ONE).verdict.cause is NONE
+        assert judged(CHECK, answers, machine=guest, nvlink_links=12).verdict.cause is NONE
+    some = gpus("NVIDIA A100-SXM4-40GB", " ".join(["25"] * 11 + ["-"]))
+    assert judged(CHECK, some, machine=guest).verdict.cause is LOST
+    two = gpus("NVIDIA A100-SXM4-40GB", *[" ".join("-" * 12)] * 2)
+    assert judged(CHECK, two, machine=guest).verdict.cause is NONE
 
 
 def test_mig_has_no_nvlink(judged: Any) -> None:

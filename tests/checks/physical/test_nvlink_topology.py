@@ -60,13 +60,35 @@ def matrix(words: dict[tuple[int, int], str], other: str, gpus: int = 4) -> Nvid
         (matrix({}, "NODE"), listed("NVIDIA H100"), "no NVLink"),
         (matrix({(0, 1): "NV12"}, "SYS"), listed("NVIDIA H100 NVL"), "by design"),
         (matrix({(0, 1): "NV2"}, "NV1"), listed("Tesla V100-SXM2-32GB"), "by design"),
-        (matrix({(0, 1): "NV12"}, "SYS"), listed("NVIDIA A100 80GB PCIe"), "by design"),
+        *[
+            (matrix({(0, 1): "NV12", (2, 3): "NV12"}, "SYS"), listed(name), "by design")
+            for name in (
+                "NVIDIA A100 80GB PCIe",
+                "NVIDIA A100-PCIE-40GB",
+                "NVIDIA A30",
+                "NVIDIA A40",
+                "NVIDIA A100X",
+                "NVIDIA A800 40GB Active",
+                "NVIDIA RTX A6000",
+                "Quadro GV100",
+                "NVIDIA H200 NVL",
+            )
+        ],
         (matrix({}, "NV18"), listed(has_mig=True), "MIG"),
     ],
 )
 def test_healthy_though_odd(topo: NvidiaTopo, gpus: GpuList, says: str) -> None:
     verdict = judge(Seen(topo, gpus), ONE, Nothing(), Nothing())
     assert (verdict.kind, says in verdict.reason) == (Kind.NOT_APPLICABLE, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NVIDIA A100-SXM4-40GB", "NVIDIA A800-SXM4-80GB", "NVIDIA H20", "NVIDIA B200", "NVIDIA GB200"],
+)
+def test_boards_that_join_all_are_judged(name: str) -> None:
+    verdict = judge(Seen(matrix({(0, 1): "SYS"}, "NV18"), listed(name)), ONE, Nothing(), Nothing())
+    assert verdict.cause is PAIR_LOST
 
 
 def test_most_pairs_lost_is_still_judged_by_the_best() -> None:

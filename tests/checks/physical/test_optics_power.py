@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,73 @@ def said(text: str, rc: int = 0) -> dict[str, tuple[str, int]]:
 @pytest.mark.parametrize("name", ["module-good.txt", "module-qsfp28-old-layout.txt"])
 def test_fine(judged: Any, name: str) -> None:
     assert judged(CHECK, said(f"ethtool/{name}")).verdict.status is Status.PASS
+
+
+def lane(number: int, *, bias: str, sent: str, received: str) -> str:
+    """GOOD with other readings of one of its lanes, as ethtool prints them."""
+    text = GOOD
+    for key, value in (
+        ("Laser tx bias current", bias),
+        ("Transmit avg optical power", sent),
+        ("Rcvr signal avg optical power", received),
+    ):
+        text, found = re.subn(rf"({key} \(Channel {number}\) +: ).*", rf"\g<1>{value}", text)
+        assert found == 1
+    return text
+
+
+def test_lanes_that_the_module_does_not_have(judged: Any) -> None:
+    """ethtool prints eight lanes of every OSFP module: 5 to 8 of one with four read nothing."""
+    verdict = judged(CHECK, said(GOOD)).verdict
+    assert verdict.status is Status.PASS
+    assert "0.18 dBm on its darkest lane of 4" in verdict.reason
+    assert verdict.measured["rx_dbm"] == [0.35, 0.42, 0.18, 0.3]
+
+
+def test_one_lane_of_four(judged: Any) -> None:
+    """A 100GBASE-DR1 in a QSFP28 cage: lanes 2 to 4 read nothing."""
+    name = Path(__file__).parents[2] / "recorded" / "ethtool" / "module-qsfp28-old-layout.txt"
+    one = re.sub(r"(\(Channel [234]\) +: ).* mA", r"\g<1>0.000 mA", name.read_text())
+    one = re.sub(r"(\(Channel [234]\) +: ).* dBm", r"\g<1>0.0000 mW / -inf dBm", one)
+    verdict = judged(CHECK, said(one)).verdict
+    assert verdict.status is Status.PASS
+    assert "lane of 1" in verdict.reason
+
+
+def test_a_half_that_sees_a_little_light_is_not_there_either(judged: Any) -> None:
+    noise = "0.0001 mW / -40.00 dBm"
+    verdict = judged(CHECK, said(lane(7, bias="0.000 mA", sent=noise, received=noise))).verdict
+    assert verdict.status is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        # Its laser is on, so the lane is there: nothing comes from the other end.
+        (lane(6, bias="6.920 mA", sent="0.0000 mW / -inf dBm", received="0.0000 mW / -inf dBm"),
+         "no light on lane 5, 6, 7, 8"),
+        (lane(6, bias="0.000 mA", sent="1.2450 mW / 0.95 dBm", received="0.0000 mW / -inf dBm"),
+         "no light on lane 5, 6, 7, 8"),
+        # Dark both ways, but the half that it belongs to is in use.
+        (lane(4, bias="0.000 mA", sent="0.0000 mW / -inf dBm", received="0.0000 mW / -inf dBm"),
+         "no light on lane 4, want"),
+    ],
+)  # fmt: skip
+def test_a_dead_lane_is_not_taken_for_one_that_is_not_there(
+    judged: Any, text: str, words: str
+) -> None:
+    verdict = judged(CHECK, said(text)).verdict
+    assert verdict.cause is DARK
+    assert words in verdict.reason
+
+
+def test_a_module_that_is_dark_both_ways(judged: Any) -> None:
+    """No half is in use: none is left out."""
+    off = re.sub(r"(\(Channel \d\) +: ).* mA", r"\g<1>0.000 mA", GOOD)
+    off = re.sub(r"(\(Channel \d\) +: ).* dBm", r"\g<1>0.0000 mW / -inf dBm", off)
+    verdict = judged(CHECK, said(off)).verdict
+    assert verdict.cause is DARK
+    assert "no light on lane 1, 2, 3, 4, 5, 6, 7, 8" in verdict.reason
 
 
 @pytest.mark.parametrize(

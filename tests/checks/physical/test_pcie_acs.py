@@ -49,7 +49,7 @@ def test_a_bridge_above_nothing_of_ours_does_not_count(judged: Any) -> None:
 def test_hosts_for_guests_and_guests_are_not_judged(judged: Any, rail: Rail) -> None:
     vfio = "vfio_pci 16384 1 - Live 0x0\n"
     assert judged(CHECK, said(ON, vfio)).verdict.kind is Kind.NOT_APPLICABLE
-    guest = Machine("gpu-01", "gpu-roce", virtual="vm", rails=(rail,))
+    guest = Machine("gpu-01", "gpu-roce", in_vm=True, rails=(rail,))
     assert judged(CHECK, said(ON), machine=guest).verdict.kind is Kind.NOT_APPLICABLE
 
 

@@ -105,7 +105,6 @@ def test_nobody_speaks_is_an_error_not_a_fail(judged: Any, name: str, rc: int) -
     ("change", "says"),
     [
         ({"is_vf": True}, "virtual function"),
-        ({"netdev": "bond0"}, "bond"),
         ({"link_layer": "InfiniBand"}, "InfiniBand"),
         ({"link_layer": "Unspecified"}, "Unspecified"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checks.physical.rdma_pairs import CHECK
-from commcheck.jobs.causes import LATENCY, RDMA_PCIE, RDMA_SLOW
+from commcheck.jobs.causes import LATENCY, RDMA_FALLS, RDMA_PCIE, RDMA_SLOW
 from commcheck.model import Cause
 from tests.jobs import located
 from tests.jobs.located import PLACES
@@ -28,6 +28,8 @@ def test_a_host_whose_runs_proved_nothing_says_why() -> None:
     located.says_why_runs_proved_nothing(CHECK)
 
 
-@pytest.mark.parametrize("cause", [RDMA_SLOW, RDMA_PCIE, LATENCY], ids=lambda cause: cause.slug)
+@pytest.mark.parametrize(
+    "cause", [RDMA_SLOW, RDMA_FALLS, RDMA_PCIE, LATENCY], ids=lambda cause: cause.slug
+)
 def test_what_perftest_itself_shows_is_declared(cause: Cause) -> None:
     assert any(each is cause for each in CHECK.causes)

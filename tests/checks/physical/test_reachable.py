@@ -24,8 +24,12 @@ from commcheck.model import Machine, Status
             "node-01 answers, kernel 5.15.0, with sudo",
         ),
         (
-            Machine("gpu-01", "ascend", root="self", virtual="container"),
+            Machine("gpu-01", "ascend", root="self", in_container=True),
             "gpu-01 answers, kernel not told, as root, a container",
+        ),
+        (
+            Machine("gpu-01", "gpu-ib", root="self", in_container=True, in_vm=True),
+            "gpu-01 answers, kernel not told, as root, a container in a vm",
         ),
         (
             Machine("gpu-01"),

@@ -18,6 +18,7 @@ from commcheck.trace.causes import (
     EXPOSED,
     GATHER_BOUND,
     HOST_PAUSE,
+    IDLE,
     INPUT_BOUND,
     LAUNCH_BOUND,
     NOT_OVERLAPPED,
@@ -33,14 +34,15 @@ from tests.jobs.steps import output
 from tests.trace.expected import made
 
 SETTINGS = {
-    STRAGGLER: ("CLOCK", "DistributedSampler"),
+    STRAGGLER: ("CLOCK", "npu-smi info -t common", "DistributedSampler"),
     INPUT_BOUND: ("num_workers", "iostat"),
     HOST_PAUSE: ("py-spy", "--manual-gc"),
     LAUNCH_BOUND: ("reduce-overhead",),
+    IDLE: ("py-spy", "TASK_QUEUE_ENABLE"),
     GATHER_BOUND: ("stage3_prefetch_bucket_size", "zero_hpz_partition_size"),
     SMALL_COLLECTIVES: ("bucket_cap_mb", "reduce_bucket_size", "--ddp-bucket-size"),
     NOT_OVERLAPPED: ("bucket_cap_mb", "overlap_comm", "--overlap-grad-reduce", "backward_prefetch"),
-    SLOW_WIRE: ("commcheck run", "all_reduce_perf"),
+    SLOW_WIRE: ("commcheck run", "all_reduce_perf", "all_reduce_test"),
     TENSOR_PARALLEL: ("--tensor-model-parallel-size",),
     EXPERT_PARALLEL: ("--expert-model-parallel-size", "--overlap-moe-expert-parallel-comm", "flex"),
     CONTEXT_PARALLEL: ("--context-parallel-size", "--hierarchical-context-parallel-sizes"),

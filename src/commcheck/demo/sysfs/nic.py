@@ -34,16 +34,31 @@ def port_folder(nic: NicState) -> str:
     return f"{pci_folder(nic)}/infiniband/{nic.hca}/ports/1"
 
 
+def net_folder(port: NicState) -> str:
+    """The folder of a physical port's netdev."""
+    return f"{pci_folder(port)}/net/{port.netdev}"
+
+
+def _bond_folder(nic: NicState) -> str:
+    return f"sys/devices/virtual/net/{nic.netdev}"
+
+
 def links(nic: NicState) -> Entries:
     """From the device to its driver, and from the classes and the bus to the device."""
     device = pci_folder(nic)
-    infiniband, net = f"{device}/infiniband/{nic.hca}", f"{device}/net/{nic.netdev}"
+    infiniband = f"{device}/infiniband/{nic.hca}"
     yield Link(f"{device}/driver", f"sys/bus/pci/drivers/{nic.driver}")
     yield Link(f"{infiniband}/device", device)
-    yield Link(f"{net}/device", device)
     yield Link(f"sys/class/infiniband/{nic.hca}", infiniband)
-    yield Link(f"sys/class/net/{nic.netdev}", net)
     yield Link(f"sys/bus/pci/devices/{nic.pci}", device)
+    for port in nic.ports:
+        net = net_folder(port)
+        yield Link(f"{net}/device", pci_folder(port))
+        yield Link(f"sys/class/net/{port.netdev}", net)
+        if nic.members:
+            yield Link(f"{_bond_folder(nic)}/lower_{port.netdev}", net)
+    if nic.members:
+        yield Link(f"sys/class/net/{nic.netdev}", _bond_folder(nic))
 
 
 def rate(nic: NicState) -> str:
@@ -96,9 +111,16 @@ def files(nic: NicState, kernel: str) -> Entries:
         yield File(f"{port}/gid_attrs/types/{gid.index}", f"{kind}\n")
         if gid.netdev:
             yield File(f"{port}/gid_attrs/ndevs/{gid.index}", f"{gid.netdev}\n")
-    net = f"{device}/net/{nic.netdev}"
-    yield File(f"{net}/mtu", f"{nic.mtu_bytes}\n")
-    yield File(f"{net}/operstate", "up\n" if nic.link_up else "down\n")
-    yield File(f"{net}/carrier", f"{int(nic.link_up)}\n")
-    yield File(f"{net}/speed", f"{nic.speed_mbits if nic.link_up else -1}\n")
+    for each in nic.ports:
+        yield from _netdev(each)
+    if nic.members:
+        yield File(f"{_bond_folder(nic)}/mtu", f"{nic.mtu_bytes}\n")
+
+
+def _netdev(port: NicState) -> Entries:
+    net = net_folder(port)
+    yield File(f"{net}/mtu", f"{port.mtu_bytes}\n")
+    yield File(f"{net}/operstate", "up\n" if port.link_up else "down\n")
+    yield File(f"{net}/carrier", f"{int(port.link_up)}\n")
+    yield File(f"{net}/speed", f"{port.speed_mbits if port.link_up else -1}\n")
     yield File(f"{net}/dev_port", "0\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commcheck.demo.parts import Entries, File
 from commcheck.demo.state import HostState, NicState
-from commcheck.demo.sysfs.nic import pci_folder, port_folder
+from commcheck.demo.sysfs.nic import net_folder, pci_folder, port_folder
 
 
 def entries(host: HostState) -> Entries:
@@ -28,10 +28,10 @@ def port(nic: NicState) -> Entries:
 def marking(nic: NicState) -> Entries:
     """What the vendor's driver adds, and RDMA-CM's defaults."""
     wire = nic.wire
-    hca, net = f"{pci_folder(nic)}/infiniband/{nic.hca}", f"{pci_folder(nic)}/net/{nic.netdev}"
+    hca = f"{pci_folder(nic)}/infiniband/{nic.hca}"
     forced = "" if wire.forced_tclass is None else f"Global tclass={wire.forced_tclass}\n"
     yield File(f"{hca}/tc/1/traffic_class", forced)
-    if not nic.is_vf:
+    for net in () if nic.is_vf else map(net_folder, nic.ports):
         for side in ("roce_np", "roce_rp"):
             for prio in range(8):
                 yield File(f"{net}/ecn/{side}/enable/{prio}", f"{int(prio in wire.ecn)}\n")

@@ -15,7 +15,7 @@ TOOLS: Final = ("dcb",)
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every Ethernet port."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.link_layer == "Ethernet":
             for what, render in (("pfc", pfc), ("app", app), ("dcbx", dcbx)):
                 argv = ("dcb", "-j", what, "show", "dev", nic.netdev)

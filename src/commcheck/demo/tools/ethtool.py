@@ -17,7 +17,7 @@ NETLINK: Final = (5, 6)
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every Ethernet port, for a user who is no root."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.link_layer == "Ethernet":
             yield Answer(
                 ("ethtool", nic.netdev),

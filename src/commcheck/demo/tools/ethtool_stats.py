@@ -69,7 +69,7 @@ tx_bytes_pri{N} tx_packets_pri{N}
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every port."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.link_layer == "Ethernet":
             yield Answer(("ethtool", "-S", nic.netdev), stats(nic, host.second))
 

@@ -13,7 +13,7 @@ TOOLS: Final = ("ethtool",)
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every Ethernet port."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.link_layer == "Ethernet":
             yield Answer(("ethtool", "--show-fec", nic.netdev), fec(nic))
             yield Answer(("ethtool", "-m", nic.netdev), module(nic))
@@ -29,6 +29,7 @@ def fec(nic: NicState) -> str:
 
 
 _LOW_ALARM_DBM: Final = -10.0
+_CHANNELS: Final = 8  # as ethtool prints them of every CMIS module, whatever it has
 
 
 def module(nic: NicState) -> str:
@@ -41,9 +42,13 @@ def module(nic: NicState) -> str:
         ("Module temperature", "52.03 degrees C / 125.66 degrees F"),
     ]
     lanes = list(enumerate(nic.wire.rx_dbm, start=1))
-    sent, received = "Transmit avg optical power", "Rcvr signal avg optical power"
-    rows += [(f"{sent} (Channel {lane})", _power(0.95)) for lane, _ in lanes]
-    rows += [(f"{received} (Channel {lane})", _power(dbm)) for lane, dbm in lanes]
+    spare = range(len(lanes) + 1, _CHANNELS + 1)
+    for key, powers in (
+        ("Transmit avg optical power", [0.95] * len(lanes)),
+        ("Rcvr signal avg optical power", list(nic.wire.rx_dbm)),
+    ):
+        rows += [(f"{key} (Channel {n})", _power(dbm)) for n, dbm in enumerate(powers, start=1)]
+        rows += [(f"{key} (Channel {n})", "0.0000 mW / -inf dBm") for n in spare]
     rows.append(("Module temperature high alarm", "Off"))
     for lane, dbm in lanes:
         word = "On" if dbm < _LOW_ALARM_DBM else "Off"

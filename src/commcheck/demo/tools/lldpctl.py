@@ -14,7 +14,7 @@ TOOLS: Final = ("lldpctl",)
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every Ethernet port."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.link_layer == "Ethernet":
             yield Answer(("lldpctl", "-f", "json", nic.netdev), lldpctl(nic))
 

@@ -18,7 +18,7 @@ _ACS: Final = {
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Each NIC, and all bridges."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present:
             yield Answer(("lspci", "-D", "-vvv", "-s", nic.pci), endpoint(nic))
     yield Answer(("lspci", "-D", "-vvv", "-d", "::0604"), "".join(bridges(host)))

@@ -14,7 +14,7 @@ TOOLS: Final = ("mlnx_qos",)
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every port."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.link_layer == "Ethernet" and nic.driver == "mlx5_core":
             argv = ("mlnx_qos", "-i", nic.netdev)
             if nic.is_vf:

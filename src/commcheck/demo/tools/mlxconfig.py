@@ -15,7 +15,7 @@ _BLUEFIELD_3: Final = 0xA2DC
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every BlueField."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.part_id == _BLUEFIELD_3:
             argv = ("mlxconfig", "-d", nic.pci, "q", "INTERNAL_CPU_OFFLOAD_ENGINE")
             yield Answer(argv, mlxconfig(nic))

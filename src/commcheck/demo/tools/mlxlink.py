@@ -18,7 +18,7 @@ _LANE_ERRORS: Final = ("120331", "118822", "121033", "119921")
 
 def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
     """Of every card of the vendor."""
-    for nic in host.nics:
+    for nic in host.ports:
         if nic.present and nic.vendor_id == _NVIDIA and not nic.is_vf:
             yield Answer(("mlxlink", "-d", nic.pci, "-c", "--json"), mlxlink(nic))
 

@@ -1,4 +1,4 @@
-"""``nvidia-smi``: replaced rows and the errors of NVLinks; ``nv-fabricmanager``: its release."""
+"""``nvidia-smi``: replaced rows, errors of NVLinks, health; ``nv-fabricmanager``: its release."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _ROWS: Final = (
     "gpu_bus_id,remapped_rows.correctable,remapped_rows.uncorrectable,"
     "remapped_rows.pending,remapped_rows.failure"
 )
+_HEALTH: Final = ("Bandwidth", "Route Recovery in progress", "Route Unhealthy")
 NOISY_LINK: Final = 5
 _COUNTERS: Final = ("Replay Errors", "Recovery Errors", "CRC Errors")
 _COUNTERS_OF_BLACKWELL: Final = (
@@ -36,6 +37,26 @@ def answers(host: HostState, queries: Iterable[str]) -> Iterator[Answer]:
         argv = ("nvidia-smi", f"--query-remapped-rows={_ROWS}", "--format=csv")
         yield Answer(argv, remapped_rows(host.gpus))
         yield Answer(("nvidia-smi", "nvlink", "-e"), link_errors(host.gpus))
+        yield Answer(("nvidia-smi", "-q"), about(host))
+
+
+def about(host: HostState) -> str:
+    """``nvidia-smi -q``, of each GPU only its part in a fabric: of HGX boards no health is told."""
+    lines = ["", "==============NVSMI LOG==============", ""]
+    lines += [f"{'Driver Version':<55}: {host.driver}", f"{'Attached GPUs':<55}: {len(host.gpus)}"]
+    for gpu in host.gpus:
+        lines += [
+            f"GPU 0000{gpu.pci.upper()}",
+            f"    {'Product Name':<51}: {gpu.name}",
+            "    Fabric",
+        ]
+        state, status = gpu.care.fabric
+        lines += [
+            f"        {key:<47}: {word}" for key, word in (("State", state), ("Status", status))
+        ]
+        lines += ["        Health", *(f"            {key:<43}: N/A" for key in _HEALTH)]
+        lines.append(f"    {'Processes':<51}: None")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def remapped_rows(gpus: tuple[GpuState, ...]) -> str:

@@ -55,6 +55,19 @@ OUT_OF_RANGE: Final = _cause(
     ),
     Words("Unset it: the default fits.", "取消设置：默认值即可。"),
 )
+STRAY_TEXT: Final = _cause(
+    "env-stray-text",
+    Words("A value with more in it than was meant", "取值中混入了多余内容"),
+    Words(
+        "Blanks, quotes, comments and carriage returns become a part of the value: a list matches "
+        "less than it should, a name nothing at all.",
+        "空格、引号、注释和回车都会成为取值的一部分：列表匹配变少，名称则完全不匹配。",
+    ),
+    Words(
+        "Remove what is named here: the blank, the quotes, the comment, the DOS line end.",
+        "删除此处指出的内容：空格、引号、注释或 DOS 换行。",
+    ),
+)
 CONF_SYNTAX: Final = _cause(
     "env-conf-syntax",
     Words("Not the syntax of a configuration file", "配置文件语法不对"),
@@ -121,7 +134,7 @@ HCA_LIST: Final = _cause(
     Words(
         "Name every rail of the host, exactly: NCCL_IB_HCA==mlx5_0,mlx5_1,... (one '=' more makes "
         "it exact).",
-        "精确列出主机的每条轨道：NCCL_IB_HCA==mlx5_0,mlx5_1,...（多一个 '=' 表示精确匹配）。",
+        "精确列出主机的每条轨：NCCL_IB_HCA==mlx5_0,mlx5_1,...（多一个 '=' 表示精确匹配）。",
     ),
 )
 GID: Final = _cause(
@@ -193,7 +206,7 @@ TUNING: Final = _cause(
 )
 RAIL_ONLY: Final = _cause(
     "env-rail-only",
-    Words("Traffic would leave its rail", "流量会离开所属轨道"),
+    Words("Traffic would leave its rail", "流量会离开所属轨"),
     Words(
         "The fabric connects only NICs of the same rail, and this setting makes ranks cross.",
         "网络只连通同轨网卡，而该设置会让 rank 跨轨通信。",
@@ -253,7 +266,7 @@ IDENTITY: Final = _cause(
 )
 OTHER_STACK: Final = _cause(
     "env-stacks-differ",
-    Words("UCX and NCCL use different rails or marks", "UCX 与 NCCL 使用的轨道或标记不同"),
+    Words("UCX and NCCL use different rails or marks", "UCX 与 NCCL 使用的轨或标记不同"),
     Words(
         "Two stacks of one job ride on different NICs or traffic classes.",
         "同一作业的两套通信栈走不同网卡或流量类。",
@@ -331,14 +344,33 @@ HCCL_VALUE: Final = _cause(
         "The value is outside of its range, or two settings that belong together do not agree.",
         "取值超出范围，或成对的设置不一致。",
     ),
-    Words("Unset it: the default fits.", "取消设置：默认值即可。"),
+    Words(
+        "Set what is wanted here, alike on all ranks. Time-outs of a large job are there for a "
+        "reason: unset, HCCL waits 120 s for all to connect.",
+        "按此处要求设置，且所有 rank 一致。大规模作业放宽的超时自有其原因：取消设置后 HCCL "
+        "仅等待 120 秒建链。",
+    ),
+)
+RANK_TABLE: Final = _cause(
+    "env-rank-table",
+    Words("The rank table does not name each NPU once", "rank table 中的 NPU 不唯一"),
+    Words(
+        "Ranks find each other by this file: two with one address or one number reach the wrong "
+        "NPU, and all wait until HCCL gives up connecting.",
+        "各 rank 依此文件互相连接：地址或编号重复会连到错误的 NPU，所有 rank 一直等到建链超时。",
+    ),
+    Words(
+        "Shows the address that an NPU has. Write the file anew from all of them.",
+        "查看 NPU 的实际地址；据此重新生成该文件。",
+    ),
+    "hccn_tool -i 0 -ip -g",
 )
 HCCL_TUNING: Final = _cause(
     "env-hccl-tuning",
     Words("An HCCL debugging aid is left on", "遗留的 HCCL 调试设置"),
     Words(
-        "Logs, checks or a forced algorithm slow every step, or hide the evidence of a fault.",
-        "日志、检查或强制算法会拖慢每一步，或掩盖故障证据。",
+        "Logs or checks slow every step, or hide the evidence of a fault.",
+        "日志或检查会拖慢每一步，或掩盖故障证据。",
     ),
     Words("Unset it.", "取消设置。"),
 )

@@ -8,6 +8,7 @@ from typing import Final
 from commcheck.check import failed, passed, undecidable, warned
 from commcheck.model import Status, Verdict, Words
 from commcheck.nccl.environment import (
+    rules_hccl,
     rules_host,
     rules_interfaces,
     rules_job,
@@ -34,6 +35,7 @@ RULES: Final[tuple[EnvRule, ...]] = tuple(
             *rules_paths.RULES,
             *rules_host.RULES,
             *rules_job.RULES,
+            *rules_hccl.RULES,
         ),
         key=lambda rule: rule.id,
     )
@@ -46,7 +48,8 @@ GIVE: Final = "give /proc/PID/environ of a rank, a pod's YAML, a job script or a
 def judge(case: Case) -> Judgement:
     """Every rule. Where nothing is wrong: pass, beside what a set variable leaves undecided."""
     nothing = unknown("there is no environment in the input", GIVE)
-    rulings = {rule.id: rule.judge(case) if case.environments else nothing for rule in RULES}
+    is_told = bool(case.environments or case.tables)
+    rulings = {rule.id: rule.judge(case) if is_told else nothing for rule in RULES}
     found = [each for ruling in rulings.values() for each in ruling.found]
     found.sort(key=lambda each: each.status is not Status.FAIL)
     open_ones = [
@@ -54,6 +57,10 @@ def judge(case: Case) -> Judgement:
         for rule in RULES
         if rule.weighty and rulings[rule.id].state == "unknown"
     ]
+    for one in case.environments:
+        if one.strange:
+            reason = f"{one.who[0]} names {', '.join(one.strange[:3])} in a form that is not read"
+            open_ones.append(undecidable(reason, turn_on=GIVE))
     judgement = Judgement((), rulings)
     verdicts = [*(verdict_of(each) for each in found), *open_ones]
     if not found:
@@ -79,6 +86,9 @@ def _nothing_wrong(case: Case, judgement: Judgement) -> Verdict:
     count = len({name for one in case.environments for name in one.settings})
     whose = sum(len(one.who) for one in case.ranks)
     files = sorted({who for one in case.environments if one.kind == CONF for who in one.who})
+    if case.tables and not case.environments:
+        npus = sum(len(table.npus) for table in case.tables)
+        return passed(f"the rank table names {npus} NPUs, each once", measured=measured)
     if not case.environments:
         why = "there is no environment in the input"
         return replace(undecidable(why, turn_on=GIVE), measured=measured)

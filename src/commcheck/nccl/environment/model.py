@@ -11,6 +11,7 @@ from commcheck.formats.pci_tree import PciTree
 from commcheck.formats.qos import Qos
 from commcheck.lazy import dataclass
 from commcheck.nccl.environment.names import Version, is_kept
+from commcheck.nccl.environment.ranktable import RankTable
 from commcheck.nccl.environment.values import Number, number
 from commcheck.nccl.job_files import NamedFile
 
@@ -41,8 +42,9 @@ class Layer:
 class Environment:
     """The effective variables of one or several processes that have the same.
 
-    ``kind``: "process", "dump", "pod", "ray", "script", ``ECHO`` or ``CONF``. ``unread``: sources
-    that also count and were not read. ``shm_default``: the container has no /dev/shm of its own
+    ``kind``: "process", "dump", "pod", "ray", "document", "script", ``ECHO`` or ``CONF``.
+    ``unread``: sources that also count and were not read; ``strange``: variables that the file
+    names in a form that is not read. ``shm_default``: the container has no /dev/shm of its own
     size; None: not known. ``job``: where its ranks meet, "gpu-01:29500", "" where that is not
     known; of files it is left open, since whoever gives several means one job.
     """
@@ -58,6 +60,7 @@ class Environment:
     shm_default: bool | None = None
     gpus: int | None = None
     job: str = ""
+    strange: tuple[str, ...] = ()
 
     @property
     def partial(self) -> bool:
@@ -159,10 +162,11 @@ NOTHING: Final = HostFacts()
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is judged: the environments of one job, and the facts of their hosts."""
+    """What is judged: the environments of one job, its rank tables, the facts of its hosts."""
 
     environments: tuple[Environment, ...]
     hosts: Mapping[str, HostFacts] = field(default_factory=dict)
+    tables: tuple[RankTable, ...] = ()
 
     def facts(self, environment: Environment) -> HostFacts:
         """Of the environment's host; ``""`` holds for all that are not named."""

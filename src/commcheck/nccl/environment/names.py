@@ -152,6 +152,7 @@ TORCH_OLD: Final[Mapping[str, str]] = {
 
 _FOREIGN: Final = (
     "NCCL_GPUDIRECTTCPX_",
+    "NCCL_DYNAMIC_CHUNK_SIZE",
     "NCCL_FASTRAK_",
     "NCCL_SHIMNET_",
     "NCCL_TUNER_",

@@ -148,7 +148,7 @@ def around(
         near = [tree.hangs_on_root(address) for address in devices if address]
         flat = None if None in near or len(near) < _LEAST_TO_PAIR else all(near)
         facts = replace(facts, pci=tree, flat=flat)
-    facts = replace(facts, virtual=machine.virtual == "vm")
+    facts = replace(facts, virtual=machine.in_vm)
     if isinstance(files, Unread):
         return facts
     locked = [rank.locked_bytes for rank in files.ranks if rank.locked_bytes is not None]

@@ -196,7 +196,7 @@ def _stray(one: Environment, _host: HostFacts) -> Ruling:
             continue  # ENV-005 says it
         harmless = is_number or name in ("NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_TIMESTAMP_FORMAT")
         say = warn if harmless else fail
-        found.append(say(causes.CONF_SYNTAX, f"{one.show(name)} holds {what}"))
+        found.append(say(causes.STRAY_TEXT, f"{one.show(name)} holds {what}"))
     return wrong(*found)
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from commcheck.lazy import regex
@@ -82,11 +83,42 @@ def _told(line: str) -> str:
 def script(text: str, where: str) -> Layer:
     """A job script: ``export``, ``NAME=value command``, ``-x NAME=value``, ``--export=ALL,...``.
 
-    The last assignment counts, as the shell reads the file; what it computes is not known.
+    Also of ``docker run`` the forms of ``-e``, of Intel MPI ``-genv NAME value``, of a Dockerfile
+    ``ENV``, and what ``bash -c`` runs. The last assignment counts, as the shell reads the file;
+    what it computes is not known.
     """
+    return _assigned(_commands(text), where)
+
+
+def command(words: Sequence[str], where: str) -> Layer:
+    """The same of a command that is given word by word, as a container's is."""
+    return _assigned(_nested(1, words), where)
+
+
+def handed_over(words: Sequence[str], where: str, own: Mapping[str, Setting]) -> Layer:
+    """What a launcher's ``mpirun -x`` or ``mpiexec -genv`` gives to the ranks.
+
+    ``own``: variables of the launcher, of which ``-x NAME`` hands the value over.
+    """
+    held, settings = dict(own), dict[str, Setting]()
+    for number, told in _nested(1, words):
+        for name, value in _assignments(told):
+            if value is None or _OPEN.search(value):
+                held.pop(name, None)
+                settings.pop(name, None)
+            else:
+                held[name] = Setting(value, f"{where}:{number}")
+        for flag, word in pairwise(told):
+            name = word.partition("=")[0]
+            if flag in ("-x", "-genv", "-env") and name in held:
+                settings[name] = held[name]
+    return Layer(settings)
+
+
+def _assigned(commands: Iterable[tuple[int, Sequence[str]]], where: str) -> Layer:
     settings: dict[str, Setting] = {}
-    for number, line in enumerate(_joined(text), 1):
-        for name, value in _assignments(line):
+    for number, words in commands:
+        for name, value in _assignments(words):
             if value is None or _OPEN.search(value):
                 settings.pop(name, None)
             else:
@@ -112,26 +144,55 @@ def _joined(text: str) -> Iterable[str]:
         yield held
 
 
-def _assignments(line: str) -> Iterable[tuple[str, str | None]]:
-    directive = line.lstrip().startswith("#SBATCH")
-    try:
-        words = shlex.split(line.lstrip().removeprefix("#SBATCH"), comments=True)
-    except ValueError:
-        words = line.split()
-    if line.lstrip().startswith("#") and not directive:
-        return
+NESTED_MOST: Final = 4
+"""Shells within shells of which the commands are read."""
+
+
+def _commands(text: str, depth: int = 0) -> Iterator[tuple[int, Sequence[str]]]:
+    """The words of each line, by its number, and behind them those of what it gives to a shell."""
+    for number, line in enumerate(_joined(text), 1):
+        told = line.lstrip()
+        if told.startswith("#") and not told.startswith("#SBATCH"):
+            continue
+        try:
+            words = shlex.split(told.removeprefix("#SBATCH"), comments=True)
+        except ValueError:
+            words = told.split()
+        yield from _nested(number, words, depth)
+
+
+def _nested(
+    number: int, words: Sequence[str], depth: int = 0
+) -> Iterator[tuple[int, Sequence[str]]]:
+    yield number, words
+    for flag, word in pairwise(words):
+        if depth < NESTED_MOST and re.fullmatch(r"-\w*c", flag) and len(word.split()) > 1:
+            for within, inner in _commands(word, depth + 1):
+                yield number + within - 1, inner
+
+
+def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     if words[:1] == ["unset"]:
         yield from ((name, None) for name in words[1:] if is_kept(name))
         return
+    if words[:1] == ["ENV"] and len(words) > 2 and "=" not in words[1] and is_kept(words[1]):
+        yield words[1], " ".join(words[2:])
+        return
+    for flag, name, value in zip(words, words[1:], words[2:], strict=False):
+        if flag in ("-genv", "-env") and is_kept(name):
+            yield name, value
     for word in words:
         exported = word.removeprefix("--export=").rstrip(";")
         parts = (
             re.split(r",(?=[A-Za-z_]\w*(?:=|,|$))", exported) if word != exported else [exported]
         )
         for part in parts:
-            match = _ASSIGNED.fullmatch(part.strip("'\""))
+            match = _ASSIGNED.fullmatch(_ENV_OPTION.sub("", part).strip("'\""))
             if match and is_kept(match[1]):
                 yield match[1], match[2]
+
+
+_ENV_OPTION: Final = regex(r"^(?:--env=|-e(?=[A-Za-z_]\w*=))")
 
 
 def from_mapping(values: Mapping[Any, object], where: str) -> Layer:

@@ -65,6 +65,17 @@ HCCL_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "HCCL_DETERMINISTIC": ("false", "true", "strict"),
 }
 
+HCCL_LEVELS: Final = ("level0", "level1", "level2", "level3")
+HCCL_ALGORITHMS: Final = (
+    *("NA", "ring", "H-D_R", "NHR", "NHR_V1", "NB", "AHC"),
+    *("pipeline", "pairwise", "fullmesh", "null"),
+)
+HCCL_OPERATIONS: Final = (
+    *("allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "reduce"),
+    *("gather", "scatter", "send", "receive", "sendrecv"),
+)
+"""Words of HCCL_ALGO (envref_07_0079; gitcode.com/cann/hcomm, the parser of its variables)."""
+
 HCCL: Final = frozenset(
     {
         *HCCL_RANGES,

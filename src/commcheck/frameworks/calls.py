@@ -1,0 +1,135 @@
+"""Python sources: what their calls set of DDP, FSDP and DeepSpeed. They are read and never run.
+
+Sources: torch.nn.parallel.DistributedDataParallel, torch.distributed.fsdp (FullyShardedDataParallel
+and fully_shard); Lightning's strategies and their names (``ddp_find_unused_parameters_true``);
+Hugging Face Transformers' TrainingArguments and what inherits from it (TRL's SFTConfig).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from commcheck.errors import UsageError
+from commcheck.frameworks import command
+from commcheck.frameworks.settings import Framework, Setting, Settings
+
+FSDP_KEYS: Final = frozenset(
+    {"backward_prefetch", "backward_prefetch_policy", "forward_prefetch", "limit_all_gathers",
+     "sharding_strategy", "reshard_after_forward"}
+)  # fmt: skip
+DDP_KEYS: Final = frozenset(
+    {"bucket_cap_mb", "find_unused_parameters", "gradient_as_bucket_view", "static_graph"}
+)
+TRAINER_KEYS: Final = frozenset(
+    {"ddp_bucket_cap_mb", "ddp_find_unused_parameters", "fsdp", "fsdp_config", "deepspeed"}
+)
+"""Fields of TrainingArguments."""
+
+_CALLS: Final[Mapping[str, Framework]] = {
+    "DistributedDataParallel": "ddp",
+    "DDP": "ddp",
+    "DDPStrategy": "ddp",
+    "DistributedDataParallelKwargs": "ddp",
+    "FullyShardedDataParallel": "fsdp",
+    "FSDP": "fsdp",
+    "FSDPStrategy": "fsdp",
+    "fully_shard": "fsdp",
+}
+_LIGHTNING: Final = frozenset({"Trainer", "Fabric"})
+
+
+def read(text: str, file: str, what: str) -> Iterator[Settings]:
+    """The settings of each call. Raises ``UsageError``, one line, where the text is no Python."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise UsageError(f"{file}:{line}: error: no Python: {error.args[0]} [{what}]") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from _call(node, text, file)
+
+
+def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
+    name, where = _name(node.func), f"{file}:{node.lineno}"
+    framework = _CALLS.get(name)
+    if framework is not None:
+        yield Settings(framework, where, _settings(node, DDP_KEYS | FSDP_KEYS, text, file))
+    elif name in _LIGHTNING:
+        yield from _strategy(_settings(node, frozenset({"strategy"}), text, file), where)
+    elif name.endswith(("Arguments", "Config")):
+        yield from _trainer(node, text, file)
+
+
+def _trainer(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
+    """TrainingArguments: the same fields as on a command line."""
+    where = f"{file}:{node.lineno}"
+    given = {
+        key: each
+        for key, each in _settings(node, TRAINER_KEYS, text, file).items()
+        if each.value not in ("none", "", False)
+    }
+    for each in node.keywords:
+        if each.arg == "fsdp_config" and isinstance(each.value, ast.Dict):
+            given = {name: it for name, it in given.items() if not name.startswith("fsdp")}
+            values = {
+                str(key.value).removeprefix("fsdp_"): _setting(value, text, f"{file}:{key.lineno}")
+                for key, value in zip(each.value.keys, each.value.values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
+            yield Settings("fsdp", where, command.left_to_transformers(fsdp(values), where))
+    flags = command.Flags(given, frozenset(given), ())
+    yield from command.settings_of(flags, where, None)
+
+
+def fsdp(values: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Settings of FSDP under one name each, without what Accelerate drops under FSDP2.
+
+    FSDP2 always gathers ahead. Source: accelerate docs/source/concept_guides/fsdp1_vs_fsdp2.md.
+    """
+    version = values.get("version")
+    names = {name: name.removesuffix("_policy") for name in values if "prefetch" in name}
+    drops = "backward_prefetch" if version and str(version.value) == "2" else ""
+    return {
+        names.get(name, name): each
+        for name, each in values.items()
+        if names.get(name, name) != drops
+    }
+
+
+def _strategy(given: Mapping[str, Setting], where: str) -> Iterator[Settings]:
+    """What the name of a strategy stands for."""
+    strategy = given.get("strategy")
+    said = str(strategy.value) if strategy and strategy.is_known else ""
+    if strategy and said.startswith("ddp"):
+        _, found, value = said.partition("_find_unused_parameters_")
+        searches = {"find_unused_parameters": Setting(value == "true", strategy.where)}
+        yield Settings("ddp", where, searches if found else {})
+    elif said.startswith("fsdp"):
+        yield Settings("fsdp", where)
+
+
+def _name(node: ast.expr) -> str:
+    """The last name of what is called."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _settings(node: ast.Call, keys: frozenset[str], text: str, file: str) -> dict[str, Setting]:
+    return {
+        each.arg: _setting(each.value, text, f"{file}:{each.value.lineno}")
+        for each in node.keywords
+        if each.arg in keys
+    }
+
+
+def _setting(node: ast.expr, text: str, where: str) -> Setting:
+    """A constant, or the last name of an enumeration's value; its text where it is computed."""
+    if isinstance(node, ast.Constant):
+        return Setting("none" if node.value is None else node.value, where)
+    if isinstance(node, ast.Attribute) and node.attr.isupper():
+        return Setting(node.attr, where)
+    return Setting(ast.get_source_segment(text, node) or "computed", where, is_known=False)
