@@ -28,6 +28,7 @@ How the rules are read:
 - LOG-025 to LOG-030: GPU Direct RDMA, and traffic that leaves its rail.
 - LOG-032 to LOG-047: errors, the first one first; topology files, NVLink, slow init.
 - LOG-048, LOG-049: PyTorch's watchdog: a late rank, or ranks in different collectives.
+- LOG-056: an error that no other rule knows: its text is all there is.
 - HLOG-001 to HLOG-008: HCCL: the first error, who waits for whom, heartbeat, TLS.
 - DIAG-001 to DIAG-014: the report of NCCL's own diagnostics (2.31 and newer).
 - A rule that lacks its lines is not judged, and says what to turn on. Nothing is concluded from
@@ -107,6 +108,7 @@ from commcheck.nccl.causes_errors import (
     SLOW_INIT,
     TIMEOUT,
     TOPOLOGY_FILE,
+    UNNAMED,
 )
 from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
 from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
@@ -170,7 +172,8 @@ def _verdicts(case: Case) -> tuple[Verdict, ...]:
         return verdicts
     if told := own_part(case):
         return (passed(told, measured=verdicts[0].measured),)
-    if case.job.live and case.world is None and not case.job.stats.cut_files:
+    quiet = case.world is None and not case.errors
+    if case.job.live and quiet and not case.job.stats.cut_files:
         return (not_applicable("the ranks here log warnings only, and there is none"),)
     return verdicts
 
@@ -276,6 +279,7 @@ CHECK = Check(
         TIMEOUT,
         DESYNC,
         FORCED,
+        UNNAMED,
         DIAG_P2P,
         DIAG_NIC,
         DIAG_GPU,

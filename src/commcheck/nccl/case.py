@@ -12,7 +12,8 @@ from dataclasses import field
 from functools import cached_property
 from typing import Final
 
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
+from commcheck.nccl.errors import LADDER, UNKNOWN
 from commcheck.nccl.facts import Comm, Error, Job, Member, Process
 from commcheck.nccl.site import Site, SiteHost
 
@@ -20,6 +21,9 @@ DAMAGED_SHARE: Final = 0.05
 """Share of fragments above which nothing is concluded from counts or absence."""
 
 BUILT_IN: Final = ("IB", "Socket")
+
+_CALLED: Final = regex(r"\[\w+ [Tt]hread\]|\b(?:bootstrap|enqueue|group|init)\.\w+:\d+ -> \d.*$")
+"""The top of a ladder: a call of the program, or a thread of NCCL's own."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,18 @@ class Case:
     def errors(self) -> tuple[Error, ...]:
         """Errors of the judged processes, file by file in order."""
         found = [error for proc in self.procs for error in proc.errors]
+        if not self.job.timeouts:  # the abort that follows them prints ladders, too
+            found += [each for proc in self.procs if not proc.errors for each in _bare(proc)]
         return tuple(sorted(found, key=lambda error: error.at))
+
+    def ended(self, error: Error) -> bool:
+        """True where an error that has no rule of its own ended what its process did."""
+        proc = error.proc
+        if proc.went_on and proc.went_on[0] == error.at[0] and proc.went_on > error.at:
+            return False
+        if error.kind == UNKNOWN.kind:
+            return any(each.at[0] == error.at[0] and each.at > error.at for each in proc.ladders)
+        return error.kind != LADDER or _CALLED.search(error.text) is not None
 
     def of_kind(self, *kinds: str) -> list[Error]:
         """Errors of some kinds."""
@@ -251,6 +266,17 @@ class Case:
         """Places as ``file:line``, a few of them."""
         found = sorted({place for place in places if place is not None})
         return [self.job.where(place) for place in found[:most]]
+
+
+def _bare(proc: Process) -> Iterable[Error]:
+    """Errors of a process that printed nothing of them but their way up."""
+    done = any(comm.members[rank].complete for comm, ranks in proc.comms.items() for rank in ranks)
+    for ladder in proc.ladders:
+        left = ladder.code == 3 and ladder.first.startswith("misc/socket.")
+        if left and done:
+            continue  # a peer that ended first closes its sockets: so do healthy jobs end
+        text = ladder.first if ladder.first == ladder.last else f"{ladder.first} ... {ladder.last}"
+        yield Error(LADDER, text, ladder.at, proc, secondary=left or ladder.code == 6)
 
 
 def channels_of(comm: Comm) -> Counter[int]:

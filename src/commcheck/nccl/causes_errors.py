@@ -272,3 +272,29 @@ FORCED: Final = Cause(
     ),
     remedies=(step("Unset them.", "取消设置。", before=RESTART),),
 )
+UNNAMED: Final = Cause(
+    slug="nccl-unnamed-error",
+    title=Words("NCCL reports an error of no known kind", "NCCL 报告了未归类的错误"),
+    meaning=Words(
+        "The text is all there is. Steps '-> N' are the same error on its way up: 1 CUDA, 2 "
+        "system, 3 internal, 4 argument, 5 usage, 6 remote, 8 time-out.",
+        "只有日志原文可供判断。“-> N”是同一错误逐层返回：1 CUDA，2 系统，3 内部，4 参数，"
+        "5 用法，6 远端，8 超时。",
+    ),
+    remedies=(
+        step(
+            "What do the lines in front of the first one say, on this host and on its peer?",
+            "查看本机及对端首个错误之前的日志。",
+        ),
+        step(
+            "A system error (2): do the limits of the process suffice (open files, locked memory)?",
+            "系统错误（2）：检查进程限制（打开文件数、锁定内存）。",
+            "cat /proc/{pid}/limits",
+        ),
+        step(
+            "Search for the text in NCCL's issues; start once with NCCL_DEBUG=INFO if it was less.",
+            "在 NCCL 的 issue 中搜索该文本；若日志级别较低，用 NCCL_DEBUG=INFO 重新运行一次。",
+            before=RESTART,
+        ),
+    ),
+)

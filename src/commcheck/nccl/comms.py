@@ -67,6 +67,8 @@ class Registry:
         rank, what, pointer = life.rank, life.what, life.pointer
         if life.nranks > RANKS_MOST:
             return
+        if what in ("Init COMPLETE", "Destroy COMPLETE"):
+            proc.went_on = at
         if not what.startswith("Init"):
             gone = proc.by_pointer.pop(pointer, None)
             if gone is not None and rank in gone.members:

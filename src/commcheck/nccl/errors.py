@@ -104,8 +104,18 @@ FORMS: Final = (
     ),
     _form("truncated", "essage truncated", r"[Mm]essage truncated"),
     _form("truncated", "collective mismatch error"),
+    # A time-out is no victim's: the path itself may be gone.
+    _form(
+        "closed",
+        "failed :",
+        r"Call to (?:recv|send)\w*(?: (?:from|to) (?P<peer>\S+))? failed ?: "
+        r"(?:Connection reset by peer|Broken pipe)",
+        secondary=True,
+    ),
     _form("accept", "Accept failed", secondary=True),
+    _form("accept", "Could not receive type from localRank", secondary=True),
     _form("progress", "Error encountered progressing", secondary=True),
+    _form("progress", "Socket recv failed while polling", secondary=True),
     _form("proxy", "Failed to execute operation", secondary=True),
     _form("job", "ncclCommSetAsyncError", secondary=True),
     _form("job", "ncclAsyncJobComplete", secondary=True),
@@ -138,6 +148,7 @@ FORMS: Final = (
         r"Could not open XML topology file (?P<file>\S+) : (?P<why>.+)",
     ),
     _form("topo-file", "XML Mismatch"),
+    _form("topo-file", "falling back to simple order"),
     _form("driver", "not supported in the installed CUDA driver"),
     _form("driver", "driver version is insufficient"),
     _form("cuda", "Cuda failure", r"Cuda failure (?P<code>\d+ )?'(?P<what>[^']{1,120})'"),
@@ -148,7 +159,26 @@ FORMS: Final = (
     ),
     _form("net-name", "Network plugin", r"Network plugin (?P<name>\S+) not found"),
     _form("net-name", "Error: network", r"Error: network (?P<name>\S+) not found"),
+    # No rule knows more of these than their text: last, so that any other form goes first.
+    _form("call", "Call to ", r"Call to (?P<call>\w+).*? failed"),
+    _form("call", "failed : ", r"(?P<call>\w+)\(\) failed : (?P<why>[A-Z][\w ]+)"),
+    _form("call", "NET/OFI ", r"NET/OFI .*(?:[Rr]equest .*completed with error|RC: -?[1-9])"),
 )
+
+LADDER: Final = "ladder"
+"""The kind of an error of which only its way up through NCCL was printed."""
+
+UNKNOWN: Final = _form("unknown", "")
+"""Of a warning that has none of the forms."""
+
+UNNAMED: Final = ("call", UNKNOWN.kind, LADDER)
+"""Kinds of which nothing more is known than that something failed, or may have."""
+
+GOES_ON: Final = frozenset(
+    {"async", "merge", "net-name", "no-verbs", "nvls", "open-device", "p2p-enable", "p2p-nvlink"}
+    | {"plugin", "topo-file"}
+)
+"""Kinds after which NCCL mostly goes on: what ended the job may stand behind them."""
 
 _BY_INFO: Final = frozenset({"topo-file", "plugin"})
 """Kinds that newer versions print at INFO level."""
@@ -159,8 +189,11 @@ HARMLESS: Final = (
     "cuMem host allocations do not appear to be working",
     "Missing ",
     "NUMA auto balancing",
+    "NET/OFI Could not find ncclGetVersion symbol",
+    "NET/OFI pciPath: Could not find real path",
+    "NET/OFI Error opening file: /sys/devices/virtual/dmi/",
 )
-"""Warnings that are judged elsewhere, or not at all."""
+"""Warnings that are judged elsewhere, or not at all: healthy jobs print them, too."""
 
 
 def classify(text: str) -> tuple[Form, dict[str, str]] | None:

@@ -22,6 +22,11 @@ RING_EDGES_MOST: Final = 2_000_000
 ERRORS_PER_PROCESS: Final = 40
 """First errors kept of each process. What follows is only counted: it is never the root."""
 
+UNKNOWN_PER_PROCESS: Final = 4
+"""Of those that no form knows: many of them must not hide a later one that is known."""
+
+LADDERS_PER_PROCESS: Final = 8
+
 SAMPLES_MOST: Final = 200
 
 
@@ -49,6 +54,17 @@ class Error:
     time_s: float | None = None
     secondary: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Ladder:
+    """An error on its way up through NCCL: one line ``file:line -> code`` for each call."""
+
+    tid: int
+    code: int  # 1 CUDA, 2 system, 3 internal, 4 argument, 5 usage, 6 remote, 8 time-out
+    first: str
+    last: str
+    at: At
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +100,8 @@ class Process:
     )  # its ranks: one for each GPU it drives
     errors: list[Error] = field(default_factory=list)
     errors_more: int = 0
+    ladders: list[Ladder] = field(default_factory=list)
+    went_on: At | None = None  # the last line that tells of work done
     gdr: dict[tuple[str, str], tuple[bool, int, int, At]] = field(default_factory=dict)
     gdr_hca: dict[str, tuple[bool, At]] = field(default_factory=dict)
     p2p_refused: At | None = None

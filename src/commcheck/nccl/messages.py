@@ -13,9 +13,12 @@ from commcheck.lazy import regex
 from commcheck.nccl import errors, wrappers
 from commcheck.nccl.facts import (
     ERRORS_PER_PROCESS,
+    LADDERS_PER_PROCESS,
     SAMPLES_MOST,
+    UNKNOWN_PER_PROCESS,
     Error,
     Job,
+    Ladder,
     Nic,
     Process,
 )
@@ -72,6 +75,7 @@ _CHANNELS: Final = regex(r"(\d{1,9}) coll channels, ")
 _INIT: Final = regex(
     r"Init timings(?: - \w+)?: rank (\d{1,9}) nranks (\d{1,9}) total (\d+(?:\.\d+)?) \(([^)]*)\)"
 )
+_LADDER: Final = regex(r"[\w./+-]{1,200}:\d{1,6}(?: \(\w+\))? -> ([1-68])\b.{0,40}")
 _NVLS: Final = regex(r"NVLS multicast support is (not )?available on dev \d+.*")
 
 
@@ -86,15 +90,18 @@ class Errors:
         proc.lines += 1
         proc.last = at
         found = errors.classify(text)
+        most = ERRORS_PER_PROCESS
         if found is None:
-            if not any(word in text for word in errors.HARMLESS):
-                unknown = self._job.stats.unknown_warnings
-                key = re.sub(r"0x[0-9a-f]+|\d+", "N", text)[:160]
-                if key in unknown or len(unknown) < SAMPLES_MOST:
-                    unknown[key] += 1
-            return
+            if any(word in text for word in errors.HARMLESS) or not text.strip():
+                return
+            unknown = self._job.stats.unknown_warnings
+            key = re.sub(r"0x[0-9a-f]+|\d+", "N", text)[:160]
+            if key in unknown or len(unknown) < SAMPLES_MOST:
+                unknown[key] += 1
+            most = UNKNOWN_PER_PROCESS
+            found = errors.UNKNOWN, {}
         form, values = found
-        if len(proc.errors) >= ERRORS_PER_PROCESS:
+        if len(proc.errors) >= most:
             proc.errors_more += 1
             return
         time = wrappers.time_s(when) if when else None
@@ -223,8 +230,9 @@ def banner(job: Job, match: re.Match[str]) -> None:
 
 
 def _connected(
-    desk: Desk, proc: Process, tid: int, text: str, _at: At, _when: str, _whole: bool
+    desk: Desk, proc: Process, tid: int, text: str, at: At, _when: str, _whole: bool
 ) -> None:
+    proc.went_on = at
     rings = text.startswith("Connected all rings")
     spoken = desk.registry.speaker(proc, tid)
     if rings and spoken is not None and " GDR " in text:
@@ -285,6 +293,19 @@ def by_shape(
     spoken = desk.registry.speaker(proc, tid) if match is not None else None
     if match is not None and spoken is not None:
         spoken[1].channels = int(match[1])
+
+
+def ladder(proc: Process, tid: int, text: str, at: At) -> None:
+    """``transport/net.cc:1298 -> 6``: a step of an error on its way up."""
+    match = _LADDER.fullmatch(text)
+    if match is None:
+        return
+    code = int(match[1])
+    known = next((each for each in proc.ladders if (each.tid, each.code) == (tid, code)), None)
+    if known is not None:
+        known.last = text
+    elif len(proc.ladders) < LADDERS_PER_PROCESS:
+        proc.ladders.append(Ladder(tid, code, text, text, at))
 
 
 def _value(name: str, text: str) -> str:

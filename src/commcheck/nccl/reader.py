@@ -299,6 +299,8 @@ class FileReader:
                 handle(self._desk, speaker.proc, speaker.tid, text, at, when, whole)
             elif word[:1] in "0123456789[" or word[:5] in ("NCCL_", "ncclC"):
                 messages.by_shape(self._desk, speaker.proc, speaker.tid, text, at, when, whole)
+            elif ":" in word and word[-1].isdigit():
+                messages.ladder(proc, speaker.tid, text, at)
             return
         self._take(speaker, lambda: self._info(speaker, text, at, when, whole=whole), at)
 

@@ -60,6 +60,7 @@ from commcheck.nccl.causes_errors import (
     SLOW_INIT,
     TIMEOUT,
     TOPOLOGY_FILE,
+    UNNAMED,
 )
 from commcheck.nccl.causes_hccl import (
     HCCL_CODE,
@@ -277,6 +278,7 @@ ROWS = [
         right=GOOD + TIMED.format(0, 7, "ALLREDUCE") + TIMED.format(1, 7, "ALLREDUCE")),
     Row("LOG-050", FORCED, GOOD + R0.info("NCCL_ALGO set by environment to Ring"), status=Status.WARN,
         unknown=without(GOOD, "set by environment")),
+    Row("LOG-056", UNNAMED, GOOD + R0.warn("socketStartConnect: socket() failed : Too many open files", "misc/socket.cc:4")),
     Row("HLOG-001", HCCL_PEER, "EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n", right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-001", HCCL_CODE, "EI9999: 2024-08-05-18:15:21.270.506 Inner error.\n", right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-001", HCCL_CODE, hccl_error("something else entirely"), right=HCCL_GOOD, unknown=KEY, status=Status.WARN),
@@ -345,6 +347,82 @@ def test_unknown(row: Row) -> None:
     assert ruling.state == "unknown", ruling
     assert ruling.why
     assert ruling.turn_on
+
+
+def test_a_warning_that_no_rule_knows_is_no_pass() -> None:
+    """It fails where NCCL's own error follows it, unless the process went on."""
+    odd, step = R0.warn("the moon is in the way"), R0.info("transport/net.cc:1298 -> 2")
+    (alone,) = judged(GOOD + odd).verdicts
+    assert (alone.rule, alone.status) == ("LOG-056", Status.WARN)
+    assert "the moon is in the way on n1, and no error followed" in alone.reason
+    (ended,) = judged(GOOD + odd + step).verdicts
+    assert (ended.rule, ended.status) == ("LOG-056", Status.FAIL)
+    (went_on,) = judged(odd + step + GOOD).verdicts
+    assert (went_on.rule, went_on.status) == ("LOG-056", Status.WARN)
+    (call,) = judged(R0.warn("Call to ibv_reg_mr failed") + GOOD).verdicts
+    assert (call.rule, call.status) == ("LOG-056", Status.WARN)
+    known = judged(GOOD + R1.warn(COMPLETED.format(12)) + odd + step)
+    assert [v.rule for v in known.verdicts] == ["LOG-032/033"]
+    late = judged(odd + GOOD + R1.warn(COMPLETED.format(12)))
+    assert [v.rule for v in late.verdicts] == ["LOG-032/033"]
+    assert judged(odd + TIMED.format(0, 7, "ALLREDUCE")).rulings["LOG-048"].state == "wrong"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Call to ibv_create_qp failed",
+        "Call to ibv_reg_dmabuf_mr failed with error Operation not supported",
+        "Call to recv from 192.0.2.12<41234> failed : Connection timed out",
+        "NET/OFI Request 0x7f0a completed with error. RC: 113. Error: 4123 (unreachable remote)",
+        "NET/OFI Unable to register memory (type = 1) for device 0. RC: 12, Error: Cannot allocate memory",
+    ],
+)
+def test_failed_calls(text: str) -> None:
+    (verdict,) = judged(GOOD + R0.warn(text)).verdicts
+    assert (verdict.rule, verdict.status) == ("LOG-056", Status.FAIL)
+
+
+def test_an_error_of_which_only_the_ladder_is_printed() -> None:
+    steps = ("misc/socket.cc:564 -> 2", "bootstrap.cc:270 -> 2", "group.cc:64 -> 2 [Async thread]")
+    (verdict,) = judged(GOOD + "".join(map(R0.info, steps))).verdicts
+    assert (verdict.rule, verdict.status) == ("LOG-056", Status.FAIL)
+    assert "misc/socket.cc:564 -> 2 ... group.cc:64 -> 2 [Async thread] on n1" in verdict.reason
+    (aside,) = judged(GOOD + R0.info("register.cc:70 -> 1")).verdicts
+    assert aside.status is Status.WARN
+    (remote,) = judged(GOOD + R0.info("proxy.cc:878 -> 6 [Progress Thread]")).verdicts
+    assert (remote.kind, remote.rule) == (Kind.UNDECIDABLE, "LOG-054")
+    waiting = TIMED.format(0, 7, "ALLREDUCE") + R0.info("enqueue.cc:9 -> 3")
+    assert judged(GOOD + waiting).rulings["LOG-056"].state == "right"
+
+
+def test_sockets_that_a_peer_closed_at_the_end_are_no_error() -> None:
+    """NVIDIA/Fuser#3055: a run that passed its tests ends like this."""
+    closed = "".join(map(R0.info, ("misc/socket.cc:47 -> 3", "misc/socket.cc:832 -> 3")))
+    (verdict,) = judged(GOOD + closed).verdicts
+    assert verdict.status is Status.PASS
+    assert judged(job(complete=False) + closed).rulings["LOG-054"].state == "unknown"
+
+
+def test_simple_order_is_told_at_both_levels() -> None:
+    text = "Could not find a path for pattern 4, falling back to simple order"
+    for line in (R0.warn(text, "graph/search.cc:765"), R0.info(text)):
+        assert [v.rule for v in judged(GOOD + line).verdicts] == ["LOG-044"]
+
+
+def test_warn_level_with_a_warning() -> None:
+    odd, done = judged(BANNER + R0.warn("the moon is in the way")).verdicts
+    assert (odd.rule, odd.status, done.kind) == ("LOG-056", Status.WARN, Kind.UNDECIDABLE)
+    assert "no warning" not in done.reason
+    reset = "Call to recv from 192.0.2.12<41234> failed : Connection reset by peer"
+    (victim,) = judged(BANNER + R0.warn(reset)).verdicts
+    assert (victim.kind, victim.rule) == (Kind.UNDECIDABLE, "LOG-054")
+    assert "read the log of 192.0.2.12" in victim.reason
+
+
+def test_many_unknown_warnings_hide_no_later_error() -> None:
+    noise = "".join(R0.warn(f"the moon is in the way {n}") for n in range(60))
+    assert judged(GOOD + noise + R0.warn(COMPLETED.format(12))).verdicts[0].rule == "LOG-032/033"
 
 
 def test_victims_need_the_log_of_the_peer() -> None:
