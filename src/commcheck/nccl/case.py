@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 from commcheck.lazy import dataclass, regex
@@ -185,7 +186,30 @@ class Case:
             return f"the input holds 1 of {comm.nranks} ranks"
         if comm.nodes and not comm.mnnvl and len(self.hosts) < comm.nodes and seen < comm.nranks:
             return f"the input holds {len(self.hosts)} of {comm.nodes} hosts"
+        if comm.nodes is None and seen < comm.nranks and self._lacks_whole_hosts(comm):
+            hosts = len(self.hosts)
+            some = f"{hosts} host{'s' if hosts > 1 else ''}"
+            return f"{comm.nranks - seen} of {comm.nranks} ranks may run elsewhere: it shows {some}"
         return ""
+
+    def _lacks_whole_hosts(self, comm: Comm) -> bool:
+        """True where the ranks of other hosts may only not have been read.
+
+        Every host that was read has as many ranks, evenly apart, and no file holds two hosts.
+        """
+        ranks: dict[str, list[int]] = {}
+        in_file: dict[int, set[str]] = {}
+        for rank, member in sorted(comm.members.items()):
+            host = self.machine(member.proc.host)
+            ranks.setdefault(host, []).append(rank)
+            for file in member.proc.files:
+                in_file.setdefault(file, set()).add(host)
+        steps = ({after - before for before, after in pairwise(each)} for each in ranks.values())
+        return (
+            all(len(each) <= 1 for each in steps)
+            and len({len(each) for each in ranks.values()}) == 1
+            and all(len(hosts) == 1 for hosts in in_file.values())
+        )
 
     @cached_property
     def damaged(self) -> str:

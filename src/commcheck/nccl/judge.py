@@ -211,9 +211,11 @@ def _doubt(case: Case, judgement: Judgement) -> tuple[str, str, str]:
         return _diag_doubt(judgement)
     if comm is None:
         return _silence(case, judgement)
-    if case.narrow:
-        return "LOG-055", f"what is shown is right, but {case.narrow}", case.turn_on_whole
     done = sum(member.complete for member in comm.members.values())
+    if case.narrow:
+        came = done == len(comm.members)
+        shown = "what is shown is right, but" if came else "init did not end where it is shown, and"
+        return "LOG-055", f"{shown} {case.narrow}", case.turn_on_whole
     if done < comm.nranks:
         return (
             "LOG-055",

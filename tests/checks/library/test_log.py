@@ -86,7 +86,7 @@ from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
 from commcheck.nccl.processes import Users
-from tests.nccl.made import job, judged, ranks
+from tests.nccl.made import job, judged, ranks, read_all
 
 EMPTY = "step 1 loss 2.0\n"
 GOOD = job()
@@ -347,6 +347,24 @@ def test_unknown(row: Row) -> None:
     assert ruling.state == "unknown", ruling
     assert ruling.why
     assert ruling.turn_on
+
+
+OLD = without(job(complete=False), "nNodes")
+"""Stuck in init, before 2.20 or before any line that counts the hosts."""
+
+
+def test_ranks_of_hosts_that_were_not_read_are_not_missing() -> None:
+    (verdict,) = judged(of_host("n2", OLD)).verdicts
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-055")
+    assert "2 of 4 ranks may run elsewhere: it shows 1 host" in verdict.reason
+    assert judged(of_host("n2", OLD)).rulings["LOG-013"].state == "unknown"
+    eight = without(job(ranks(("n1", "n2", "n3", "n4")), complete=False), "nNodes")
+    files = {name: of_host(name, eight) for name in ("n1", "n3")}
+    assert judged(read_all(files)).rulings["LOG-013"].state == "unknown"
+    # One stream of the whole job, or a hole between the ranks of a host: they did not come.
+    assert judged("".join(files.values())).rulings["LOG-013"].state == "wrong"
+    four = without(job(ranks(("n1", "n2"), 4), skip=[6], complete=False), "nNodes")
+    assert judged(of_host("n2", four)).rulings["LOG-013"].state == "wrong"
 
 
 def test_a_warning_that_no_rule_knows_is_no_pass() -> None:
