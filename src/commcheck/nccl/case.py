@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from commcheck.lazy import dataclass, regex
-from commcheck.nccl.errors import LADDER, UNKNOWN
+from commcheck.nccl.errors import LADDER, UNKNOWN, UNNAMED
 from commcheck.nccl.facts import Comm, Error, Job, Member, Process
 from commcheck.nccl.site import Site, SiteHost
 
@@ -264,7 +264,11 @@ class Case:
         return tuple(sorted(found, key=lambda error: error.at))
 
     def ended(self, error: Error) -> bool:
-        """True where an error that has no rule of its own ended what its process did."""
+        """True where an error may have ended what its process did."""
+        if error.kind == "no-verbs":
+            return False  # NCCL goes on over sockets
+        if error.kind not in UNNAMED:
+            return True
         proc = error.proc
         if proc.went_on and proc.went_on[0] == error.at[0] and proc.went_on > error.at:
             return False

@@ -9,7 +9,7 @@ from typing import Final
 from commcheck.model import Cause, Status
 from commcheck.nccl import causes, causes_errors
 from commcheck.nccl.case import Case
-from commcheck.nccl.errors import UNNAMED, event_class
+from commcheck.nccl.errors import event_class
 from commcheck.nccl.facts import Error, Process
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
 from commcheck.report.ranges import fold_hosts
@@ -40,7 +40,7 @@ def first_cause(case: Case) -> Error | None:
     """
     firsts: dict[int, Error] = {}
     for error in case.errors:
-        if not is_secondary(error) and (error.kind not in UNNAMED or case.ended(error)):
+        if not is_secondary(error) and case.ended(error):
             firsts.setdefault(id(error.proc), error)
     found = list(firsts.values())
     if not found:

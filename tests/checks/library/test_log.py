@@ -349,6 +349,23 @@ def test_unknown(row: Row) -> None:
     assert ruling.turn_on
 
 
+def test_without_rdma_core_only_a_job_that_has_a_network_suffers() -> None:
+    """NVIDIA/nccl#340, NVIDIA/nccl#766: a workstation whose only NIC is Ethernet."""
+    line = "Failed to open libibverbs.so[.1]"
+    one = job(ONE_HOST, network="Socket", nics=0) + ONE_HOST[0].warn(line)
+    (verdict,) = judged(one).verdicts
+    assert verdict.status is Status.PASS
+    assert judged(one, **ROCE).verdicts[0].status is Status.PASS
+    assert judged(one + TIMED.format(0, 7, "ALLREDUCE")).rulings["LOG-048"].state == "wrong"
+    two = job(network="Socket", nics=0) + R0.warn(line)
+    assert [f.status for f in judged(two).rulings["LOG-003"].found] == [Status.WARN]
+    assert [f.status for f in judged(two, **ROCE).rulings["LOG-003"].found] == [Status.FAIL]
+    alone = R0.warn(line)
+    assert [f.status for f in judged(alone).rulings["LOG-003"].found] == [Status.WARN]
+    plugin = without(job(network="AWS Libfabric"), "NET/IB : Using") + alone
+    assert judged(plugin, **ROCE).rulings["LOG-003"].state == "other"
+
+
 OLD = without(job(complete=False), "nNodes")
 """Stuck in init, before 2.20 or before any line that counts the hosts."""
 
