@@ -221,6 +221,32 @@ def test_attempts_with_new_pids_on_the_same_gpus() -> None:
     assert case.world.key == ("id", "0xabc")
 
 
+NICS = "[0]mlx5_0:1/IB{0} [1]mlx5_1:1/IB{0}"
+LISTS = {
+    f"{NICS.format('')} [RO]; OOB eth0:192.0.2.11<0>": ("eth0", "192.0.2.11"),
+    f"{NICS.format('/SHARP')} [RO]; OOB ib1:fe80::966d%ib1<0>": ("ib1", "fe80::966d%ib1"),
+    f"{NICS.format('')} ; OOB :": None,
+}
+"""As NCCL and HPC-X print them: NVIDIA/nccl#1357, NVIDIA/nccl#975, NVIDIA/nccl#224."""
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_a_list_of_nics(text: str) -> None:
+    (proc,) = read(Rank("n1", 7, 0).info(f"NET/IB : Using {text}")).procs.values()
+    assert [(nic.index, nic.name, nic.link) for nic in proc.nics or ()] == [
+        (0, "mlx5_0", "IB"),
+        (1, "mlx5_1", "IB"),
+    ]
+    assert proc.oob == LISTS[text]
+
+
+def test_a_numbered_interface_of_the_bootstrap() -> None:
+    """Up to 2.7."""
+    line = "Bootstrap : Using [0]eno1:192.0.2.11<0> [1]veth2:fe80::380d%veth2<0>"
+    (proc,) = read(Rank("n1", 7, 0).info(line)).procs.values()
+    assert proc.oob == ("eno1", "192.0.2.11")
+
+
 PATHS = {
     "NET/IB/3/GDRDMA": ("NET", "IB", 3, -1, True),
     "NET/IB/3(5)/GDRDMA/Shared": ("NET", "IB", 3, 5, True),

@@ -58,10 +58,13 @@ _WORDS: Final = frozenset(
 )
 """Parameters that are text: a dot at the end belongs to the value (NCCL debug documentation)."""
 
-_OOB: Final = regex(r"Bootstrap ?: Using ([\w.-]+):([0-9a-fA-F.:%\w]+)<\d+>")
-_USING: Final = regex(r"NET/IB ?: Using (.*?) ?(?:\[RO\])?; OOB (\S+):([0-9a-fA-F.:]+)<\d+>")
-_NIC: Final = regex(r"\[(\d{1,3})\](?:([\w-]+):(\d{1,3})/(\w+)|=?\{([^}]*)\})")
-_PORT: Final = regex(r"\[\d+\] ?([\w-]+):(\d{1,3})/(\w+)")
+_ADDRESS: Final = r"([\w.-]+):([0-9a-fA-F.:]+(?:%[\w.-]+)?)<\d+>"
+_OOB: Final = regex(rf"Bootstrap ?: Using (?:\[0\])?{_ADDRESS}")  # numbered up to 2.7
+_USING: Final = regex(rf"NET/IB ?: Using (.*?) ?(?:\[RO\])?; OOB (?:{_ADDRESS}|:)")
+# HPC-X marks the devices that can reduce in the network.
+_ONE_PORT: Final = r"([\w-]+):(\d{1,3})/(\w+)(?:/SHARP)?"
+_NIC: Final = regex(rf"\[(\d{{1,3}})\](?:{_ONE_PORT}|=?\{{([^}}]*)\}})")
+_PORT: Final = regex(rf"\[\d+\] ?{_ONE_PORT}")
 _GDR: Final = regex(
     r"GPU Direct RDMA (Enabled|Disabled) for GPU (\S+) / HCA (\S+) "
     r"\(distance (\d{1,9}) [<=>]+ (\d{1,9})\)"
@@ -187,7 +190,7 @@ def _net_ib(
     match = _USING.fullmatch(text) if whole else None
     if match is not None and not _NIC.sub("", match[1]).strip():
         proc.nics, proc.nics_at = _nics(match[1]), at
-        if proc.oob is None:
+        if proc.oob is None and match[2]:
             proc.oob, proc.oob_at = (match[2], match[3]), at
 
 

@@ -699,6 +699,15 @@ def test_a_storage_nic_has_nothing_to_carry() -> None:
     assert judged(idle).rulings["LOG-024"].found[0].status is Status.WARN
 
 
+def test_a_nic_of_another_link_type_has_nothing_to_carry() -> None:
+    """The Ethernet NIC of a host with InfiniBand rails, which HPC-X lists, too."""
+    text = job(link="IB/SHARP").replace(" [RO]; OOB", " [2]mlx5_an0:1/RoCE [RO]; OOB")
+    assert judged(text).rulings["LOG-024"].state == "right"
+    idle = judged(text.replace("via NET/IB/1", "via NET/IB/0")).rulings["LOG-024"].found
+    assert "mlx5_0 2, mlx5_1 0" in idle[0].reason
+    assert "an0" not in idle[0].reason
+
+
 def test_rccl_skips_what_is_of_cuda() -> None:
     judgement = judged("RCCL version : 2.22.3-develop:abc\n" + job(driver=11080))
     assert judgement.rulings["LOG-017"].state == "other"
