@@ -109,6 +109,7 @@ from commcheck.nccl.causes_errors import (
     TIMEOUT,
     TOPOLOGY_FILE,
     UNNAMED,
+    UNREACHED,
 )
 from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
 from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
@@ -265,6 +266,7 @@ CHECK = Check(
         RETRY_EXCEEDED,
         COMPLETION,
         QP_SETUP,
+        UNREACHED,
         MEMLOCK,
         ASYNC_EVENT,
         SHM,

@@ -49,10 +49,9 @@ QP_SETUP: Final = Cause(
     slug="nccl-qp-setup-failed",
     title=Words("An RDMA connection was not set up", "RDMA 连接建立失败"),
     meaning=Words(
-        "110, 113, 101: the peer's RoCE address is not reachable (route, VLAN, rails that are not "
-        "connected). 22: the GID at this index is empty. 19: there is no such index.",
-        "110、113、101：对端 RoCE 地址不可达（路由、VLAN、各轨未互通）；22：该索引的 GID 为空；"
-        "19：索引不存在。",
+        "22: the GID at this index is empty. 19, 61: there is no such index. A link-local GID of "
+        "the peer: its index is not the one of RoCE v2.",
+        "22：该索引的 GID 为空；19、61：索引不存在；对端 GID 为链路本地地址：索引不是 RoCE v2 的。",
     ),
     remedies=(
         step("Which GIDs does the port have?", "查看端口的 GID 表。", "show_gids {hca}"),
@@ -60,6 +59,30 @@ QP_SETUP: Final = Cause(
             "Unset NCCL_IB_GID_INDEX (NCCL 2.21 and newer choose by themselves), or set the index "
             "that is right on every port.",
             "取消 NCCL_IB_GID_INDEX（2.21 起自动选择），或设为每个端口都正确的索引。",
+            before=RESTART,
+        ),
+    ),
+)
+UNREACHED: Final = Cause(
+    slug="nccl-rdma-peer-unreachable",
+    title=Words("A RoCE address cannot be reached", "RoCE 地址不可达"),
+    meaning=Words(
+        "110, 113, 101 when a connection is set up: no route, a wrong VLAN, or two rails of a "
+        "fabric that connects only equal ones. Trees and point-to-point cross rails where rings "
+        "do not, so the start may work.",
+        "建立连接时出现 110、113、101：无路由、VLAN 错误，或网络只互通同号轨道。"
+        "树形与点对点通信会跨轨而环不会，因此启动可能正常。",
+    ),
+    remedies=(
+        step(
+            "From this NIC's address: does the peer's NIC answer?",
+            "从本网卡地址测试对端网卡是否应答。",
+            "ping -c3 -I {address} {peer_address}",
+        ),
+        step("Which GIDs does the port have?", "查看端口的 GID 表。", "show_gids {hca}"),
+        step(
+            "Where only rails of one number reach each other: NCCL_CROSS_NIC=0.",
+            "若仅同号轨道互通：设置 NCCL_CROSS_NIC=0。",
             before=RESTART,
         ),
     ),

@@ -50,8 +50,9 @@ FORMS: Final = (
     _form(
         "modify-qp",
         "ibv_modify_qp failed",
-        r"ibv_modify_qp failed with (?:error |errno )?(?P<error>\d+|[A-Z][\w ]+?)(?= |,|$)"
-        r"(?P<text> [A-Za-z ]+)?(?:, on dev (?P<dev>[\w-]+)(?::\d+)?)?"
+        r"ibv_modify_qp failed with (?:error |errno )?(?:(?P<errno>\d+)(?: [A-Za-z ]+)?|"
+        r"(?P<error>[A-Z][A-Za-z]*(?: (?!errno )[A-Za-z]+)*)(?: \[?errno (?P<code>\d+)\]?)?)"
+        r"(?:, on dev (?P<dev>[\w-]+)(?::\d+)?)?"
         r"(?:, curr state \w+, next state \w+)?(?:, local GID index (?P<index>\d{1,9}))?"
         r"(?:, local GID (?P<local>[0-9a-fA-F:.]+))?(?:, remote GID (?P<remote>[0-9a-fA-F:.]+))?",
     ),

@@ -28,6 +28,7 @@ _ON_THE_WIRE: Final = frozenset(
         causes_errors.RETRY_EXCEEDED,
         causes_errors.COMPLETION,
         causes_errors.QP_SETUP,
+        causes_errors.UNREACHED,
         causes_errors.ASYNC_EVENT,
         causes_errors.TIMEOUT,
     )

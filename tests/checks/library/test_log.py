@@ -61,6 +61,7 @@ from commcheck.nccl.causes_errors import (
     TIMEOUT,
     TOPOLOGY_FILE,
     UNNAMED,
+    UNREACHED,
 )
 from commcheck.nccl.causes_hccl import (
     HCCL_CODE,
@@ -259,7 +260,8 @@ ROWS = [
     Row("LOG-032", RETRY_EXCEEDED, GOOD + R0.warn(COMPLETED.format(12)), told_as="LOG-032/033",
         unknown=GOOD + R0.warn(COMPLETED.format(5))),
     Row("LOG-035", COMPLETION, GOOD + R0.warn(COMPLETED.format(10))),
-    Row("LOG-036", QP_SETUP, GOOD + R0.warn("Call to ibv_modify_qp failed with error No route to host")),
+    Row("LOG-036", QP_SETUP, GOOD + R0.warn("Call to ibv_modify_qp failed with error Invalid argument")),
+    Row("LOG-036", UNREACHED, GOOD + R0.warn("Call to ibv_modify_qp failed with error No route to host")),
     Row("LOG-037", MEMLOCK, GOOD + R0.warn("Call to ibv_reg_mr failed with error Cannot allocate memory")),
     Row("LOG-038", ASYNC_EVENT, GOOD + R0.warn("NET/IB : mlx5_0:1 Got async event : port error")),
     Row("LOG-039", SHM, GOOD + R0.warn("Error: failed to extend /dev/shm/nccl-abcdef to 33030528 bytes, error: No space left on device (28)")),
@@ -437,6 +439,33 @@ def test_sockets_that_a_peer_closed_at_the_end_are_no_error() -> None:
     (verdict,) = judged(GOOD + closed).verdicts
     assert verdict.status is Status.PASS
     assert judged(job(complete=False) + closed).rulings["LOG-054"].state == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "cause"),
+    [
+        ("error Connection timed out", "110", UNREACHED),  # up to 2.18
+        ("error Connection timed out errno 110", "110", UNREACHED),
+        ("error Network is unreachable [errno 101]", "101", UNREACHED),
+        ("errno 22", "22", QP_SETUP),
+        ("61 No data available, on dev mlx5_0:1, curr state INIT, next state RTR, local GID index 3, local GID ::, remote GID ::ffff:198.51.100.12", "61", QP_SETUP),
+        ("110 Connection timed out, on dev mlx5_0:1, curr state INIT, next state RTR, local GID index 3, local GID ::ffff:198.51.100.11, remote GID fe80::5aa2:e1ff:fe10:2b7c", "110", QP_SETUP),
+    ],
+)  # fmt: skip
+def test_why_a_connection_was_not_set_up(text: str, code: str, cause: Cause) -> None:
+    (found,) = (
+        judged(GOOD + R0.warn(f"Call to ibv_modify_qp failed with {text}")).rulings["LOG-036"].found
+    )
+    assert (found.measured["error"], found.cause) == (code, cause)
+    assert "see errno" not in found.reason
+
+
+def test_the_two_addresses_that_do_not_reach_each_other() -> None:
+    """NVIDIA/nccl#2013: rails that are not connected; NCCL_CROSS_NIC=0 keeps to them."""
+    line = "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_3:1, curr state INIT, next state RTR, local GID index 3, local GID ::ffff:198.51.100.11, remote GID ::ffff:198.51.100.12"
+    (verdict,) = judged(GOOD + R0.warn(line)).verdicts
+    assert verdict.remedies[0].command == "ping -c3 -I 198.51.100.11 198.51.100.12"
+    assert "NCCL_CROSS_NIC=0" in verdict.remedies[-1].effect.en
 
 
 def test_simple_order_is_told_at_both_levels() -> None:
