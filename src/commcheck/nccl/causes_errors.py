@@ -157,12 +157,35 @@ CUDA: Final = Cause(
     slug="nccl-cuda-failure",
     title=Words("A CUDA call failed", "CUDA 调用失败"),
     meaning=Words(
-        "Out of memory, a failed GPU, or an error of the program that NCCL only met.",
-        "显存不足、GPU 故障，或程序自身错误被 NCCL 遇到。",
+        "A failed GPU, or an error of the program that NCCL only met.",
+        "GPU 故障，或程序自身错误被 NCCL 遇到。",
     ),
     remedies=(
         step("Is there an Xid at that time?", "查看当时是否有 Xid。", "dmesg -T"),
         step("How is the GPU?", "查看 GPU 状态。", "nvidia-smi -q -d ECC,PAGE_RETIREMENT"),
+    ),
+)
+GPU_MEMORY: Final = Cause(
+    slug="nccl-gpu-memory-full",
+    title=Words("No GPU memory was left for NCCL", "GPU 显存不足"),
+    meaning=Words(
+        "The program, or another process on the same GPU, took what NCCL needs for its buffers: "
+        "some for each communicator and channel.",
+        "程序本身或同一 GPU 上的其他进程占满显存，NCCL 无法分配缓冲区（随通信域与通道数增长）。",
+    ),
+    remedies=(
+        step(
+            "Who holds memory on the GPU? One left over from an earlier job?",
+            "查看占用显存的进程，是否有上个作业的残留。",
+            "nvidia-smi --query-compute-apps=gpu_bus_id,pid,used_memory --format=csv",
+        ),
+        step(
+            "Leave room: a smaller batch, fewer communicators, or a smaller NCCL_BUFFSIZE or "
+            "NCCL_MAX_NCHANNELS, which costs bandwidth.",
+            "预留显存：减小 batch、减少通信域，或减小 NCCL_BUFFSIZE、NCCL_MAX_NCHANNELS"
+            "（会降低带宽）。",
+            before=RESTART,
+        ),
     ),
 )
 MISMATCH: Final = Cause(
@@ -187,14 +210,26 @@ NVLS: Final = Cause(
     title=Words("NVLink SHARP does not work", "NVLink SHARP 不可用"),
     meaning=Words(
         "Multicast memory over NVSwitch could not be set up, or only on some ranks: Fabric "
-        "Manager, or a virtual machine without it.",
-        "无法建立 NVSwitch 组播，或只有部分 rank 可用：Fabric Manager 异常或虚拟机不支持。",
+        "Manager, a virtual machine without it, or, where it says out of memory, all multicast "
+        "slots of the switches are taken by communicators.",
+        "无法建立 NVSwitch 组播，或只有部分 rank 可用：Fabric Manager 异常、虚拟机不支持；"
+        "若提示 out of memory，则交换机的组播槽位已被各通信域占满。",
     ),
     remedies=(
-        step("Is it running?", "检查是否运行。", "systemctl status nvidia-fabricmanager"),
         step(
-            "Restart it.",
-            "重启该服务。",
+            "Is each GPU registered with the fabric (Completed, Success)?",
+            "检查各 GPU 是否已注册到 NVLink 网络（Completed、Success）。",
+            "nvidia-smi --query-gpu=index,fabric.state,fabric.status --format=csv",
+        ),
+        step("Does the manager run?", "检查是否运行。", "systemctl status nvidia-fabricmanager"),
+        step(
+            "NCCL_NVLS_ENABLE=0 lets the job run without it, over NVLink alone and slower.",
+            "NCCL_NVLS_ENABLE=0 可让作业绕过该功能，仅用 NVLink，速度较慢。",
+            before=RESTART,
+        ),
+        step(
+            "Only where one of the first two says no: restart the manager.",
+            "仅当前两项异常时：重启该服务。",
             "systemctl restart nvidia-fabricmanager",
             before=DRAINED,
         ),

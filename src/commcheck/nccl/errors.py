@@ -30,6 +30,8 @@ _PEER = r"(?:from peer (?P<peer>\S+) )?"
 _GIDS = r"(?:.*?localGid (?P<local>[0-9a-fA-F:.]+) remoteGids? ?(?P<remote>[0-9a-fA-F:.]+))?"
 _HCA = r"(?:.*? hca (?P<hca>[\w-]+))?"
 
+_OF_NVLS: Final = _form("nvls", "Failed to bind NVLink SHARP")
+
 FORMS: Final = (
     _form(
         "completion",
@@ -141,7 +143,7 @@ FORMS: Final = (
     ),
     _form("p2p-enable", "Could not enable P2P between"),
     _form("p2p-enable", "peer query failed between"),
-    _form("nvls", "Failed to bind NVLink SHARP"),
+    _OF_NVLS,
     _form("mnnvl", "MNNVL (cliqueSize", r"MNNVL \(cliqueSize \d+\) is available but not \w+"),
     _form(
         "topo-file",
@@ -152,6 +154,7 @@ FORMS: Final = (
     _form("topo-file", "falling back to simple order"),
     _form("driver", "not supported in the installed CUDA driver"),
     _form("driver", "driver version is insufficient"),
+    _form("gpu-memory", "out of memory", r"Cuda failure (?P<code>\d+ )?'out of memory'"),
     _form("cuda", "Cuda failure", r"Cuda failure (?P<code>\d+ )?'(?P<what>[^']{1,120})'"),
     _form(
         "plugin",
@@ -197,13 +200,24 @@ HARMLESS: Final = (
 """Warnings that are judged elsewhere, or not at all: healthy jobs print them, too."""
 
 
-def classify(text: str) -> tuple[Form, dict[str, str]] | None:
-    """The kind of a warning and its parts, or None where nothing is known of it."""
+_STICKY: Final = regex(r"illegal|misaligned|launch failure|ECC|device-side assert")
+"""An earlier failure of the GPU or the program, which any later CUDA call repeats."""
+
+
+def classify(text: str, file: str = "") -> tuple[Form, dict[str, str]] | None:
+    """The kind of a warning and its parts, or None where nothing is known of it.
+
+    ``file``: of NCCL's source, where the head names it.
+    """
     for form in FORMS:
         if form.word in text:
             match = form.pattern.search(text[:2000])
             if match:
-                return form, {k: v.strip() for k, v in match.groupdict().items() if v}
+                values = {k: v.strip() for k, v in match.groupdict().items() if v}
+                of_cuda = form.kind in ("cuda", "gpu-memory")
+                if of_cuda and "/nvls." in file and not _STICKY.search(text):
+                    form = _OF_NVLS
+                return form, values
     return None
 
 

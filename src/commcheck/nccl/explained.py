@@ -85,6 +85,10 @@ EXPLAINED: Final = (
         Explained(slug, "any-in-job", of=_INSIDE)
         for slug in ("nvlink-none", "nvlink-lost", "gpu-lost", "fabric-manager-stopped")
     ),
+    *(
+        Explained(slug, "any-in-job", of=frozenset({causes_errors.NVLS.slug}))
+        for slug in ("fabric-manager-not-running", "nvlink-fabric-not-ready")
+    ),
     Explained("env-local-path-off", "any-in-job", of=_INSIDE),
     Explained("env-memlock", "any-in-job", of=frozenset({causes_errors.MEMLOCK.slug})),
     Explained("env-topology-file", "any-in-job", of=frozenset({causes_errors.TOPOLOGY_FILE.slug})),

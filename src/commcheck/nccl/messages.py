@@ -88,11 +88,11 @@ class Errors:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def warn(self, proc: Process, text: str, at: At, when: str) -> None:
-        """A WARN line, or a text without a head that NCCL prints as one."""
+    def warn(self, proc: Process, text: str, at: At, when: str, file: str = "") -> None:
+        """A WARN line with the file of its head, or a text that NCCL prints as one."""
         proc.lines += 1
         proc.last = at
-        found = errors.classify(text)
+        found = errors.classify(text, file)
         most = ERRORS_PER_PROCESS
         if found is None:
             if any(word in text for word in errors.HARMLESS) or not text.strip():

@@ -276,7 +276,8 @@ class FileReader:
         if level == "INFO ":
             self._info(speaker, message, at, when, whole=whole)
         elif level == "WARN ":
-            self._take(speaker, lambda: self._desk.on_error.warn(proc, message, at, when), at)
+            warn, file = self._desk.on_error.warn, head.file
+            self._take(speaker, lambda: warn(proc, message, at, when, file), at)
 
     @staticmethod
     def _told(proc: Process, prefix: str) -> None:

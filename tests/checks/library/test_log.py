@@ -49,6 +49,7 @@ from commcheck.nccl.causes_errors import (
     DESYNC,
     DUPLICATE_GPU,
     FORCED,
+    GPU_MEMORY,
     MEMLOCK,
     MISMATCH,
     MNNVL,
@@ -266,7 +267,8 @@ ROWS = [
     Row("LOG-038", ASYNC_EVENT, GOOD + R0.warn("NET/IB : mlx5_0:1 Got async event : port error")),
     Row("LOG-039", SHM, GOOD + R0.warn("Error: failed to extend /dev/shm/nccl-abcdef to 33030528 bytes, error: No space left on device (28)")),
     Row("LOG-040", DUPLICATE_GPU, GOOD + R0.warn("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 18000")),
-    Row("LOG-041", CUDA, GOOD + R0.warn("Cuda failure 2 'out of memory'")),
+    Row("LOG-041", CUDA, GOOD + R0.warn("Cuda failure 999 'unknown error'")),
+    Row("LOG-041", GPU_MEMORY, GOOD + R0.warn("Cuda failure 2 'out of memory'")),
     Row("LOG-042", MISMATCH, GOOD + R0.warn("Message truncated : received 1024 bytes instead of 256")),
     Row("LOG-043", NVLS, GOOD + R0.warn("Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 1 'invalid argument'"),
         right=GOOD + R0.info("NVLS multicast support is available on dev 0")),
@@ -466,6 +468,24 @@ def test_the_two_addresses_that_do_not_reach_each_other() -> None:
     (verdict,) = judged(GOOD + R0.warn(line)).verdicts
     assert verdict.remedies[0].command == "ping -c3 -I 198.51.100.11 198.51.100.12"
     assert "NCCL_CROSS_NIC=0" in verdict.remedies[-1].effect.en
+
+
+def test_a_cuda_failure_of_nvls_is_no_broken_gpu() -> None:
+    """NVIDIA/nccl#1788 and #1672; what an earlier failure left behind is none of its own."""
+    for failed in (
+        "401 'the operation cannot be performed in the present state'",
+        "2 'out of memory'",
+    ):
+        line = R0.warn(f"Cuda failure {failed}", "transport/nvls.cc:254")
+        (verdict,) = judged(GOOD + line + R0.info("transport/nvls.cc:409 -> 1")).verdicts
+        assert (verdict.rule, verdict.cause) == ("LOG-043", NVLS)
+        said = [f"{remedy.command} {remedy.effect.en}" for remedy in verdict.remedies]
+        assert "NCCL_NVLS_ENABLE=0" in said[2]
+        assert "restart" in said[3]
+    sticky = R0.warn(
+        "Cuda failure 700 'an illegal memory access was encountered'", "transport/nvls.cc:254"
+    )
+    assert judged(GOOD + sticky).verdicts[0].rule == "LOG-041"
 
 
 def test_simple_order_is_told_at_both_levels() -> None:
