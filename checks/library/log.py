@@ -68,6 +68,7 @@ from commcheck.nccl.causes import (
     DRIVER_OLD,
     GDR_OFF,
     INIT_STUCK,
+    LIBFABRIC_TCP,
     LINK_TYPE,
     MIXED_NETWORKS,
     NIC_LIST,
@@ -244,6 +245,7 @@ CHECK = Check(
     explained_by=EXPLAINED,
     causes=(
         SOCKET_FALLBACK,
+        LIBFABRIC_TCP,
         NO_DEVICE,
         PLUGIN_MISSING,
         MIXED_NETWORKS,

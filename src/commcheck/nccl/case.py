@@ -22,6 +22,8 @@ DAMAGED_SHARE: Final = 0.05
 """Share of fragments above which nothing is concluded from counts or absence."""
 
 BUILT_IN: Final = ("IB", "Socket")
+LIBFABRIC: Final = ("AWS Libfabric", "Libfabric", "OFI")
+"""Names of aws-ofi-nccl, whatever provider carries its traffic."""
 
 _CALLED: Final = regex(r"\[\w+ [Tt]hread\]|\b(?:bootstrap|enqueue|group|init)\.\w+:\d+ -> \d.*$")
 """The top of a ladder: a call of the program, or a thread of NCCL's own."""
@@ -172,6 +174,11 @@ class Case:
     def plugin(self) -> bool:
         """True where a plugin carries the traffic: its lines and devices are its own."""
         return self.network is not None and self.network not in BUILT_IN
+
+    @property
+    def libfabric(self) -> bool:
+        """True where that plugin is aws-ofi-nccl: its channels show GPU Direct as NCCL's own do."""
+        return self.network in LIBFABRIC
 
     @cached_property
     def narrow(self) -> str:

@@ -193,6 +193,7 @@ HARMLESS: Final = (
     "cuMem host allocations do not appear to be working",
     "Missing ",
     "NUMA auto balancing",
+    "NET/OFI No eligible providers were found",  # one of two protocols: what is selected counts
     "NET/OFI Could not find ncclGetVersion symbol",
     "NET/OFI pciPath: Could not find real path",
     "NET/OFI Error opening file: /sys/devices/virtual/dmi/",

@@ -15,6 +15,7 @@ _NO_RDMA: Final = frozenset(
     cause.slug
     for cause in (
         causes.SOCKET_FALLBACK,
+        causes.LIBFABRIC_TCP,
         causes.NO_DEVICE,
         causes.MIXED_NETWORKS,
         causes.NIC_LIST,
@@ -33,6 +34,7 @@ _ON_THE_WIRE: Final = frozenset(
         causes_errors.TIMEOUT,
     )
 )
+_NO_EFA: Final = frozenset({causes.SOCKET_FALLBACK.slug, causes.LIBFABRIC_TCP.slug})
 _INSIDE: Final = frozenset(
     cause.slug
     for cause in (
@@ -66,6 +68,10 @@ EXPLAINED: Final = (
             "link-no-cable",
             "ib-manager-missing",
         )
+    ),
+    *(
+        Explained(slug, "any-in-job", of=_NO_EFA)
+        for slug in ("efa-not-usable", "efa-device-not-usable", "efa-devices-missing")
     ),
     Explained("env-tcp-forced", "any-in-job", of=_NO_RDMA),
     Explained("env-hca-list", "any-in-job", of=_NO_RDMA),

@@ -56,6 +56,10 @@ class Error:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+_KERNEL: Final = frozenset({"tcp", "sockets", "udp"})
+"""Providers of libfabric that need no RDMA device (libfabric's fi_provider(7))."""
+
+
 @dataclass(slots=True)
 class Ladder:
     """An error on its way up through NCCL: one line ``file:line -> code`` for each call."""
@@ -82,6 +86,8 @@ class Process:
     driver: int | None = None
     network: str | None = None
     network_at: At | None = None
+    provider: str | None = None  # of libfabric: "efa", "cxi", "tcp;ofi_rxm"
+    provider_at: At | None = None
     nics: tuple[Nic, ...] | None = None
     nics_at: At | None = None
     no_device: At | None = None
@@ -108,6 +114,11 @@ class Process:
     nvls: bool | None = None
     nvls_at: At | None = None
     last: At = (0, 0)
+
+    @property
+    def ofi_over_tcp(self) -> bool:
+        """True where libfabric carries the plugin's traffic over the host's own TCP or UDP."""
+        return bool(_KERNEL & set((self.provider or "").split(";")))
 
     @property
     def label(self) -> str:

@@ -78,6 +78,7 @@ _CHANNELS: Final = regex(r"(\d{1,9}) coll channels, ")
 _INIT: Final = regex(
     r"Init timings(?: - \w+)?: rank (\d{1,9}) nranks (\d{1,9}) total (\d+(?:\.\d+)?) \(([^)]*)\)"
 )
+_PROVIDER: Final = regex(r"NET/OFI Selected [Pp]rovider is ([\w;-]{1,60})")
 _LADDER: Final = regex(r"[\w./+-]{1,200}:\d{1,6}(?: \(\w+\))? -> ([1-68])\b.{0,40}")
 _NVLS: Final = regex(r"NVLS multicast support is (not )?available on dev \d+.*")
 
@@ -192,6 +193,12 @@ def _net_ib(
         proc.nics, proc.nics_at = _nics(match[1]), at
         if proc.oob is None and match[2]:
             proc.oob, proc.oob_at = (match[2], match[3]), at
+
+
+def _ofi(_desk: Desk, proc: Process, _tid: int, text: str, at: At, _when: str, whole: bool) -> None:
+    match = _PROVIDER.match(text) if whole else None
+    if match is not None:
+        proc.provider, proc.provider_at = match[1], at
 
 
 def _nics(text: str) -> tuple[Nic, ...]:
@@ -330,6 +337,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "Bootstrap:": _bootstrap,
     "NET/IB": _net_ib,
     "NET/IB:": _net_ib,
+    "NET/OFI": _ofi,
     "cudaDriverVersion": _driver,
     "NCCL": _version,
     "Connected": _connected,

@@ -73,7 +73,7 @@ class Desk:
         twin = self.process(proc.host, proc.pid, at)
         twin.held = None
         twin.version, twin.network, twin.nics = proc.version, proc.network, proc.nics
-        twin.oob, twin.driver = proc.oob, proc.driver
+        twin.oob, twin.driver, twin.provider = proc.oob, proc.driver, proc.provider
         return twin
 
     def believe(self, proc: Process) -> None:

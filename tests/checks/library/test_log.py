@@ -20,6 +20,7 @@ from commcheck.nccl.causes import (
     DRIVER_OLD,
     GDR_OFF,
     INIT_STUCK,
+    LIBFABRIC_TCP,
     LINK_TYPE,
     MIXED_NETWORKS,
     NIC_LIST,
@@ -95,6 +96,7 @@ GOOD = job()
 R0, R1, R2, R3 = ranks()
 BANNER = "NCCL version 2.21.5+cuda12.4\n"
 ROCE = {"platform": "gpu-roce"}
+EFA = {"platform": "gpu-efa"}
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,13 @@ def without(text: str, *words: str) -> str:
     return "".join(
         line for line in text.splitlines(keepends=True) if not any(w in line for w in words)
     )
+
+
+def ofi(provider: str, *, gdr: bool = True) -> str:
+    """A job over libfabric, as the plugin of EFA and Slingshot prints it."""
+    text = without(job(network="AWS Libfabric", gdr=gdr), "NET/IB : Using")
+    selected = f"NET/OFI Selected Provider is {provider} (found 4 nics)"
+    return "".join(rank.info(selected) for rank in ranks()) + text
 
 
 COMPLETED = (
@@ -207,6 +216,8 @@ LINKED = (
 
 ROWS = [
     Row("LOG-001", SOCKET_FALLBACK, job(network="Socket", nics=0), given=ROCE,
+        unknown=without(GOOD, "Using network")),
+    Row("LOG-001", LIBFABRIC_TCP, ofi("tcp", gdr=False), right=ofi("efa"), given=EFA,
         unknown=without(GOOD, "Using network")),
     Row("LOG-002", NO_DEVICE, without(GOOD, "n2:100:160 [0] NCCL INFO NET/IB", "n2:101:161 [1] NCCL INFO NET/IB")
         + R2.info("NET/IB : No device found.") + R3.info("NET/IB : No device found."), given=ROCE,
@@ -591,7 +602,9 @@ HEALTHY = {
     .replace(" [send]", "").replace(" [receive]", ""),
     "SHARP": GOOD + R0.info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA")
     + R0.info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/1/GDRDMA"),
-    "AWS OFI": without(job(network="AWS Libfabric"), "NET/IB : Using"),
+    "EFA": ofi("efa"),
+    "EFA without GPU Direct, as a g5 has it": ofi("efa", gdr=False),
+    "Slingshot": ofi("cxi"),
 }  # fmt: skip
 
 
@@ -599,6 +612,33 @@ HEALTHY = {
 def test_healthy(name: str) -> None:
     (verdict,) = judged(HEALTHY[name]).verdicts
     assert (verdict.status, verdict.rule) == (Status.PASS, "LOG-055"), verdict
+
+
+@pytest.mark.parametrize("provider", ["tcp", "tcp;ofi_rxm", "sockets", "udp;ofi_rxd"])
+def test_libfabric_over_tcp(provider: str) -> None:
+    text = ofi(provider, gdr=False)
+    (found,) = judged(text, **EFA).verdicts
+    assert (found.rule, found.status, found.cause) == ("LOG-001", Status.FAIL, LIBFABRIC_TCP)
+    assert f"use libfabric's provider {provider}" in found.reason
+    # An instance without EFA may have nothing else.
+    assert [v.status for v in judged(text).verdicts] == [Status.WARN]
+    newer = text.replace(" (found 4 nics)", ", fabric is 192.0.2.0/24 (found 1 nics)")
+    newer = newer.replace("Selected Provider", "Selected provider")
+    assert [v.rule for v in judged(newer, **EFA).verdicts] == ["LOG-001"]
+
+
+def test_gpu_direct_of_libfabric_is_judged_where_it_is_declared() -> None:
+    """aws/aws-ofi-nccl#104 and #547: p3dn and the g series have none."""
+    plain = ofi("efa", gdr=False)
+    rulings = judged(plain, **EFA).rulings
+    assert {rulings[rule].state for rule in ("LOG-025", "LOG-029")} == {"unknown"}
+    assert "LOG-025" in [v.rule for v in judged(plain, **EFA, gdr=True).verdicts]
+    part = "".join(
+        line.replace("/GDRDMA", "") if line.startswith("n2") else line
+        for line in ofi("efa").splitlines(True)
+    )
+    (found,) = judged(part).verdicts
+    assert (found.rule, found.status, found.hosts) == ("LOG-026", Status.FAIL, ("n2",))
 
 
 def test_warn_level_is_no_pass_and_no_finding() -> None:
