@@ -36,6 +36,8 @@ HEADS = [
     ("[pod/w-3/pytorch] w-3:12:34 [3]", ("w-3", 12, 34, "")),
     ("INFO 10-27 07:48:16 worker.py:464] node7:12:34 [3]", ("node7", 12, 34, "")),
     ("Mar 04 05:06:07 host prog[123]: node7:12:34 [3]", ("node7", 12, 34, "")),
+    ("node1:12:34 [0] tcpxResult_t tcpxCommProgress(tcpxComm*):1231", ("node1", 12, 34, "")),
+    ("node1:12:34 [0] int cm_error(ofi_context_t*, fid_cq*, uint16_t):46", ("node1", 12, 34, "")),
     ("via P2P/CUMEMnode1:12:34 [3]", ("node1", 12, 34, "")),  # glued to a known name
 ]  # fmt: skip
 
@@ -119,13 +121,36 @@ def test_wrappers_change_nothing(name: str) -> None:
         lambda text: "".join(f"\rEpoch 0: 6%|#| 3/50\r{line}\n" for line in text.splitlines()),
         lambda text: "".join(json.dumps({"log": f"{line}\n", "stream": "stdout"}) + "\n" for line in text.splitlines()),
         lambda text: "".join(json.dumps({"message": line, "kubernetes": {"pod_name": "w"}}) + "\n" for line in text.splitlines()),
+        lambda text: "".join(json.dumps({"insertId": "a", "textPayload": f"{line}\n"}) + "\n" for line in text.splitlines()),
+        lambda text: json.dumps([{"insertId": "a", "textPayload": f"{line}\n"} for line in text.splitlines()], indent=2),
+        lambda text: "".join(json.dumps({"labels": {"pod": "w"}, "line": line}) + "\n" for line in text.splitlines()),
+        lambda text: "".join(json.dumps({"_source": {"message": line}}) + "\n" for line in text.splitlines()),
+        lambda text: json.dumps({"events": [{"message": line, "timestamp": 1} for line in text.splitlines()]}, indent=4),
+        lambda text: "timestamp,message\n" + "".join(f'1747438790000,"{line}"\n' for line in text.splitlines()),
+        lambda text: "message,pod\n" + "".join(f'"{line}",w-0\n' for line in text.splitlines()),
+        lambda text: "".join(f"1747438790000,{line}\n" for line in text.splitlines()),
         lambda text: "```\n" + "".join(f"> {line}\n" for line in text.splitlines()) + "```\n",
     ],
-    ids=["crlf", "bom", "nul", "blank-lines", "utf-16", "redrawn", "docker", "shipper", "fenced"],
+    ids=["crlf", "bom", "nul", "blank-lines", "utf-16", "redrawn", "docker", "shipper",
+         "gcp", "gcp-indented", "loki", "elastic", "cloudwatch", "csv", "csv-first", "csv-plain", "fenced"],
 )  # fmt: skip
 def test_dress_changes_nothing(change: object) -> None:
     assert callable(change)
     assert edges(change(PLAIN)) == edges(PLAIN)
+    assert read(change(PLAIN)).stats.fragments == 0
+
+
+def test_json_of_an_unknown_form_is_said_to_be_that() -> None:
+    text = "".join(json.dumps({"body": line}) + "\n" for line in PLAIN.splitlines())
+    case = Case(read(text))
+    assert "lines are JSON of a form that is not read" in case.damaged
+    assert case.turn_on_whole == "export the lines as plain text"
+
+
+def test_quotes_in_a_line_are_no_table() -> None:
+    rank = Rank("n1", 100, 0)
+    said = 'Could not "open", nor "read" it, "at all"'
+    assert Case(read(job() + rank.warn(said))).errors[0].text == said
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

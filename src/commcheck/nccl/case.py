@@ -225,6 +225,8 @@ class Case:
         if stats.repeated:
             return f"Ray's de-duplication replaced {stats.repeated} lines"
         if stats.damaged_share > DAMAGED_SHARE:
+            if 2 * stats.unread_records > stats.fragments:
+                return f"{stats.unread_records} lines are JSON of a form that is not read"
             return f"{stats.damaged_share:.0%} of the lines lost their head or tail"
         return ""
 
@@ -254,6 +256,8 @@ class Case:
         """What would make the input whole."""
         if self.job.stats.repeated:
             return "set RAY_DEDUP_LOGS=0 for the driver, or read the per-worker files"
+        if "JSON" in self.damaged:
+            return "export the lines as plain text"
         return "read the logs of all ranks (NCCL_DEBUG=INFO everywhere, one file a process: %h.%p)"
 
     def saw(self, subsystem: str) -> bool:

@@ -227,6 +227,7 @@ class Stats:
     nccl_lines: int = 0
     fragments: int = 0
     repeated: int = 0
+    unread_records: int = 0  # JSON without a known key that holds a line of NCCL
     unknown_warnings: Counter[str] = field(default_factory=Counter)
     cut_files: list[int] = field(default_factory=list)
 

@@ -193,6 +193,8 @@ class FileReader:
             inner = "".join(parts)
             nested = wrappers.decode(inner)
             text = record.prefix + (nested.prefix + nested.text if nested else inner)
+        elif text[:1] in ("{", '"', " ") and text.lstrip()[:1] in ("{", '"'):
+            self._job.stats.unread_records += 1
         text, more = wrappers.without_repeats(text)
         self._job.stats.repeated += more
         for piece in text.split("\n"):
