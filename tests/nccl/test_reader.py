@@ -8,8 +8,10 @@ import json
 
 import pytest
 
+from commcheck.model import Status
 from commcheck.nccl.case import Case
 from commcheck.nccl.header import parse_head
+from commcheck.nccl.judge import judge
 from commcheck.nccl.paths import read_path
 from commcheck.nccl.rules_gdr import distance_name
 from commcheck.nccl.wrappers import time_s
@@ -263,6 +265,29 @@ def test_a_list_of_nics(text: str) -> None:
         (1, "mlx5_1", "IB"),
     ]
     assert proc.oob == LISTS[text]
+
+
+def test_the_lines_of_2_4() -> None:
+    """NVIDIA/nccl#352: no network, no number of channels, no bus; before 2.7 rings, not channels."""
+    one, two = ranks(("n1",), 2)
+    text = "".join(
+        [
+            one.info("Channel 00 :    0   1"),
+            one.info("Ring 00 : 0[0] -> 1[1] via P2P/IPC"),
+            two.info("Ring 00 : 1[1] -> 0[0] via P2P/IPC"),
+            *(
+                rank.info(f"comm 0x7f{n} rank {n} nranks 2 cudaDev {n} nvmlDev {n} - Init COMPLETE")
+                for n, rank in enumerate((one, two))
+            ),
+        ]
+    )
+    found = read(text)
+    (comm,) = found.comms.values()
+    assert (found.stats.fragments, comm.edges("P2P"), comm.listings) == (0, 2, {0: (0, 1)})
+    assert all(member.complete for member in comm.members.values())
+    assert [verdict.status for verdict in judge(Case(found)).verdicts] == [Status.PASS]
+    sent = read(text + one.info("Ring 00 : 1 -> 2 [receive] via NET/Socket/0"))
+    assert [each.edges("receive") for each in sent.comms.values()] == [0]
 
 
 def test_a_numbered_interface_of_the_bootstrap() -> None:

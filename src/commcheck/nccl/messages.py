@@ -121,7 +121,7 @@ def _channel(
 
 def _ring(desk: Desk, proc: Process, tid: int, text: str, at: At, _when: str, whole: bool) -> None:
     if whole:
-        desk.registry.ring(proc, tid, text)
+        desk.registry.ring(proc, tid, text, at)
 
 
 def _trees(

@@ -177,6 +177,8 @@ def _plugin(case: Case) -> Ruling:
 
 def _mixed(case: Case) -> Ruling:
     comm = case.world
+    if comm is not None and not case.network_in_use:
+        return other("the network is not used by this job (one host, or one NVLink domain)")
     if comm is None or case.network is None:
         return unknown("no line says which network each rank uses", INFO_EVERYWHERE)
     lines = {"Socket" if net == "Socket" else "rdma" for net in comm.nets}
