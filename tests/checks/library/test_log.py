@@ -883,6 +883,11 @@ def test_ranks_that_log_warnings_only() -> None:
     assert verdict.kind is Kind.NOT_APPLICABLE
     found = on_host(NOTHING, running=running(BANNER + R0.warn("Cuda failure 2 'out of memory'")))
     assert (found[0].rule, found[0].status) == ("LOG-041", Status.FAIL)
+    odd = on_host(NOTHING, running=running(BANNER + R0.warn("the moon is in the way")))
+    assert [(v.rule, v.status) for v in odd] == [("LOG-056", Status.WARN)]
+    victim = R0.warn("socketProgress: Connection closed by remote peer n9<4000>")
+    (verdict,) = on_host(NOTHING, running=running(BANNER + victim))
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-054")
 
 
 def test_a_log_that_could_not_be_written() -> None:
