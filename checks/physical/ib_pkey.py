@@ -111,7 +111,7 @@ SLOT = Cause(
             ),
             precondition=Words(
                 "The key is in the same slot on all rails and hosts, and is the job's partition.",
-                "所有轨道与主机的该键处于同一槽位，且属于作业所用分区。",
+                "所有轨与主机的该键处于同一槽位，且属于作业所用分区。",
             ),
         ),
     ),

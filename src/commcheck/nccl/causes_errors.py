@@ -70,7 +70,7 @@ UNREACHED: Final = Cause(
         "110, 113, 101 when a connection is set up: no route, a wrong VLAN, or two rails of a "
         "fabric that connects only equal ones. Trees and point-to-point cross rails where rings "
         "do not, so the start may work.",
-        "建立连接时出现 110、113、101：无路由、VLAN 错误，或网络只互通同号轨道。"
+        "建立连接时出现 110、113、101：无路由、VLAN 错误，或网络只互通同号轨。"
         "树形与点对点通信会跨轨而环不会，因此启动可能正常。",
     ),
     remedies=(
@@ -82,7 +82,7 @@ UNREACHED: Final = Cause(
         step("Which GIDs does the port have?", "查看端口的 GID 表。", "show_gids {hca}"),
         step(
             "Where only rails of one number reach each other: NCCL_CROSS_NIC=0.",
-            "若仅同号轨道互通：设置 NCCL_CROSS_NIC=0。",
+            "若仅同号轨互通：设置 NCCL_CROSS_NIC=0。",
             before=RESTART,
         ),
     ),
