@@ -60,7 +60,6 @@ from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS
 from commcheck.kube.place import CONTAINER_LOG
 from commcheck.lazy import dataclass
 from commcheck.model import Kind, Machine, Verdict, Wanted
-from commcheck.nccl import causes_hccl
 from commcheck.nccl.case import Case
 from commcheck.nccl.causes import (
     CHANNELS_DIFFER,
@@ -113,6 +112,26 @@ from commcheck.nccl.causes_errors import (
     TOPOLOGY_FILE,
     UNNAMED,
     UNREACHED,
+)
+from commcheck.nccl.causes_hccl import (
+    HCCL_CODE,
+    HCCL_DESYNC,
+    HCCL_HEARTBEAT,
+    HCCL_HOST_PORT,
+    HCCL_LATE,
+    HCCL_LEFT,
+    HCCL_LINK,
+    HCCL_LOSS,
+    HCCL_MISSING,
+    HCCL_NO_RDMA,
+    HCCL_NPU_PORT,
+    HCCL_PAIR,
+    HCCL_PEER,
+    HCCL_RANK_TABLE,
+    HCCL_SUPER_POD,
+    HCCL_TLS,
+    HCCL_VARIABLE,
+    HCCL_VERSIONS,
 )
 from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
 from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
@@ -292,6 +311,23 @@ CHECK = Check(
         DIAG_NIC,
         DIAG_GPU,
         DIAG_PCI,
-        *causes_hccl.CAUSES,
+        HCCL_CODE,
+        HCCL_PEER,
+        HCCL_VARIABLE,
+        HCCL_RANK_TABLE,
+        HCCL_VERSIONS,
+        HCCL_HOST_PORT,
+        HCCL_NPU_PORT,
+        HCCL_LEFT,
+        HCCL_LOSS,
+        HCCL_MISSING,
+        HCCL_LINK,
+        HCCL_PAIR,
+        HCCL_SUPER_POD,
+        HCCL_NO_RDMA,
+        HCCL_HEARTBEAT,
+        HCCL_LATE,
+        HCCL_TLS,
+        HCCL_DESYNC,
     ),
 )
