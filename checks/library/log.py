@@ -28,12 +28,14 @@ How the rules are read:
 - LOG-025 to LOG-030: GPU Direct RDMA, and traffic that leaves its rail.
 - LOG-032 to LOG-047: errors, the first one first; topology files, NVLink, slow init.
 - LOG-048, LOG-049: PyTorch's watchdog: a late rank, or ranks in different collectives.
+- LOG-056: an error that no other rule knows: its text is all there is.
 - HLOG-001 to HLOG-008: HCCL: the first error, who waits for whom, heartbeat, TLS.
 - DIAG-001 to DIAG-014: the report of NCCL's own diagnostics (2.31 and newer).
 - A rule that lacks its lines is not judged, and says what to turn on. Nothing is concluded from
   the absence of lines where only some ranks, or a de-duplicated stream, were read.
 
-Healthy though odd: ``No device found`` and ``Using network Socket`` on a job of one host; channels
+Healthy though odd: ``No device found``, ``Failed to open libibverbs`` and ``Using network Socket``
+on a job of one host; ``misc/socket.cc:47 -> 3`` at its end, where a peer ended first; channels
 after ``Init COMPLETE`` (2.22 and newer connect at the first use); ``NET/Plugin: Could not find``;
 ``port active`` and ``client reregister`` as "async error event" (2.23 to 2.27); ``nNodes 1`` on a
 rack of NVLink-connected hosts; ``GDR 1`` on one host means nothing.
@@ -58,7 +60,6 @@ from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS
 from commcheck.kube.place import CONTAINER_LOG
 from commcheck.lazy import dataclass
 from commcheck.model import Kind, Machine, Verdict, Wanted
-from commcheck.nccl import causes_hccl
 from commcheck.nccl.case import Case
 from commcheck.nccl.causes import (
     CHANNELS_DIFFER,
@@ -67,6 +68,7 @@ from commcheck.nccl.causes import (
     DRIVER_OLD,
     GDR_OFF,
     INIT_STUCK,
+    LIBFABRIC_TCP,
     LINK_TYPE,
     MIXED_NETWORKS,
     NIC_LIST,
@@ -96,6 +98,7 @@ from commcheck.nccl.causes_errors import (
     DESYNC,
     DUPLICATE_GPU,
     FORCED,
+    GPU_MEMORY,
     MEMLOCK,
     MISMATCH,
     MNNVL,
@@ -107,6 +110,28 @@ from commcheck.nccl.causes_errors import (
     SLOW_INIT,
     TIMEOUT,
     TOPOLOGY_FILE,
+    UNNAMED,
+    UNREACHED,
+)
+from commcheck.nccl.causes_hccl import (
+    HCCL_CODE,
+    HCCL_DESYNC,
+    HCCL_HEARTBEAT,
+    HCCL_HOST_PORT,
+    HCCL_LATE,
+    HCCL_LEFT,
+    HCCL_LINK,
+    HCCL_LOSS,
+    HCCL_MISSING,
+    HCCL_NO_RDMA,
+    HCCL_NPU_PORT,
+    HCCL_PAIR,
+    HCCL_PEER,
+    HCCL_RANK_TABLE,
+    HCCL_SUPER_POD,
+    HCCL_TLS,
+    HCCL_VARIABLE,
+    HCCL_VERSIONS,
 )
 from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
 from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
@@ -166,11 +191,13 @@ def _until_all_are_seen(verdict: Verdict) -> Verdict:
 
 def _verdicts(case: Case) -> tuple[Verdict, ...]:
     verdicts = judge_log(case).verdicts
+    # Ranks that run and log warnings only, by choice: that they say nothing else is no doubt.
+    sparing = case.job.live and case.world is None and not case.job.stats.cut_files
     if [verdict.kind for verdict in verdicts] != [Kind.UNDECIDABLE]:
-        return verdicts
+        return tuple(each for each in verdicts if not (sparing and each.rule == "LOG-055"))
     if told := own_part(case):
         return (passed(told, measured=verdicts[0].measured),)
-    if case.job.live and case.world is None and not case.job.stats.cut_files:
+    if sparing and not case.errors:
         return (not_applicable("the ranks here log warnings only, and there is none"),)
     return verdicts
 
@@ -239,6 +266,7 @@ CHECK = Check(
     explained_by=EXPLAINED,
     causes=(
         SOCKET_FALLBACK,
+        LIBFABRIC_TCP,
         NO_DEVICE,
         PLUGIN_MISSING,
         MIXED_NETWORKS,
@@ -262,11 +290,13 @@ CHECK = Check(
         RETRY_EXCEEDED,
         COMPLETION,
         QP_SETUP,
+        UNREACHED,
         MEMLOCK,
         ASYNC_EVENT,
         SHM,
         DUPLICATE_GPU,
         CUDA,
+        GPU_MEMORY,
         MISMATCH,
         NVLS,
         TOPOLOGY_FILE,
@@ -276,10 +306,28 @@ CHECK = Check(
         TIMEOUT,
         DESYNC,
         FORCED,
+        UNNAMED,
         DIAG_P2P,
         DIAG_NIC,
         DIAG_GPU,
         DIAG_PCI,
-        *causes_hccl.CAUSES,
+        HCCL_CODE,
+        HCCL_PEER,
+        HCCL_VARIABLE,
+        HCCL_RANK_TABLE,
+        HCCL_VERSIONS,
+        HCCL_HOST_PORT,
+        HCCL_NPU_PORT,
+        HCCL_LEFT,
+        HCCL_LOSS,
+        HCCL_MISSING,
+        HCCL_LINK,
+        HCCL_PAIR,
+        HCCL_SUPER_POD,
+        HCCL_NO_RDMA,
+        HCCL_HEARTBEAT,
+        HCCL_LATE,
+        HCCL_TLS,
+        HCCL_DESYNC,
     ),
 )

@@ -58,7 +58,10 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
     if port.sm_lid is None or port.pkeys is None:
         return undecidable(f"sysfs does not tell manager and partitions of {rail.label}")
     return to_compare(
-        {"sm_lid": port.sm_lid, "pkeys": [f"0x{key:04x}" for key in sorted(port.pkeys) if key]}
+        {
+            "sm_lid": port.sm_lid,
+            "pkeys": [f"0x{key:04x}" for key in sorted(key for _, key in port.pkeys)],
+        }
     )
 
 

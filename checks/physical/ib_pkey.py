@@ -111,7 +111,7 @@ SLOT = Cause(
             ),
             precondition=Words(
                 "The key is in the same slot on all rails and hosts, and is the job's partition.",
-                "所有轨道与主机的该键处于同一槽位，且属于作业所用分区。",
+                "所有轨与主机的该键处于同一槽位，且属于作业所用分区。",
             ),
         ),
     ),
@@ -120,26 +120,25 @@ SLOT = Cause(
 
 def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
     """The declared key or a full one, else the membership that is lacking; then the slot."""
-    keys = seen.port.pkeys
-    if keys is None:
+    if seen.port.pkeys is None:
         return undecidable(f"sysfs does not tell the partition keys of {rail.label}")
-    wanted = want.pkey.value
-    held = [f"0x{key:04x}" for key in keys if key]
+    wanted, keys = want.pkey.value, dict(seen.port.pkeys)
+    held = [f"0x{key:04x}" for key in keys.values()]
     measured = {"pkeys": held}
     says = f"{rail.label} has partition keys {', '.join(held[:8]) or 'none'}"
     if wanted is None:
-        good = [slot for slot, key in enumerate(keys) if key & FULL]
+        good = [slot for slot, key in keys.items() if key & FULL]
         limited, wish = bool(held), "a full one, of 0x8000 or more"
     else:
-        good = [slot for slot, key in enumerate(keys) if key == wanted]
-        limited = bool(wanted & FULL and wanted & ~FULL in keys)
+        good = [slot for slot, key in keys.items() if key == wanted]
+        limited = bool(wanted & FULL and wanted & ~FULL in keys.values())
         wish = f"0x{wanted:04x}: {want.pkey.origin}"
     if not good:
         return failed(LIMITED if limited else MISSING, f"{says}, want {wish}", measured=measured)
     slot, origin = _slot_of_jobs(seen.conf)
     if slot in good:
         return passed(f"{says}, full in slot {slot} ({origin})", measured=measured)
-    there = f"0x{keys[slot]:04x}" if slot < len(keys) and keys[slot] else "nothing"
+    there = f"0x{keys[slot]:04x}" if slot in keys else "nothing"
     reason = f"{says}, but slot {slot} ({origin}) has {there} and 0x{keys[good[0]]:04x} is in slot "
     if wanted is not None:
         return passed(f"{reason}{good[0]}: jobs set NCCL_IB_PKEY={good[0]}", measured=measured)

@@ -66,7 +66,7 @@ def text_of(name: str) -> str:
 
 IB = RdmaPort("mlx5_0", 1, "ACTIVE", "LinkUp", "InfiniBand", 400, lid=17, sm_lid=1)
 ROCE = replace(IB, link_layer="Ethernet", lid=0, sm_lid=0)
-SYSFS_IB = replace(IB, lanes=4, signal="NDR", pkeys=(0xFFFF,))
+SYSFS_IB = replace(IB, lanes=4, signal="NDR", pkeys=((0, 0xFFFF),))
 SYSFS_ROCE = replace(SYSFS_IB, link_layer="Ethernet", lid=0, sm_lid=0)
 LINK = RdmaPort("mlx5_0", 1, "ACTIVE", "LinkUp", netdev="ens1np0")
 
@@ -188,14 +188,15 @@ FACTS: list[tuple[Parse, str, Any]] = [
     (ibstatus.parse, "ibstatus/ib-xdr-800.txt",
      (replace(SYSFS_IB, rate_gbits=800, signal="XDR", lid=33, pkeys=None),)),
     (port_state.parse, "sysfs/port-roce-400g.txt", SYSFS_ROCE),
-    (port_state.parse, "sysfs/port-ib-ndr.txt", replace(SYSFS_IB, pkeys=(0xFFFF, 0x8001))),
+    (port_state.parse, "sysfs/port-ib-ndr.txt",
+     replace(SYSFS_IB, pkeys=((0, 0xFFFF), (1, 0x8001)))),
     (port_state.parse, "sysfs/port-ib-no-sm.txt",
      replace(SYSFS_IB, state="INIT", lid=65535, sm_lid=0)),
     (port_state.parse, "sysfs/port-ib-1x.txt", replace(SYSFS_IB, rate_gbits=100, lanes=1)),
     (port_state.parse, "sysfs/port-ib-edr.txt", replace(SYSFS_IB, rate_gbits=100, signal="EDR")),
-    (port_state.parse, "sysfs/port-ib-limited.txt", replace(SYSFS_IB, pkeys=(0x7FFF,))),
+    (port_state.parse, "sysfs/port-ib-limited.txt", replace(SYSFS_IB, pkeys=((0, 0x7FFF),))),
     (port_state.parse, "sysfs/port-ib-tenant-second.txt",
-     replace(SYSFS_IB, pkeys=(0x7FFF, 0, 0x800B))),
+     replace(SYSFS_IB, pkeys=((0, 0x7FFF), (2, 0x800B)))),
     (port_state.parse, "sysfs/port-down.txt",
      replace(SYSFS_ROCE, state="DOWN", phys_state="Disabled", rate_gbits=40, signal="QDR")),
     (rdma_link.parse, "rdma/link-roce-good.json",

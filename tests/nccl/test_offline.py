@@ -154,7 +154,7 @@ def test_what_leaves(tmp_path: Path) -> None:
     last = len(path.read_text().splitlines())
     assert finding.evidence[0].key == f"{path}:{last}"
     assert "out of memory" in finding.evidence[0].head
-    assert any(line.startswith("First cause: n1 pid 100") for line in analysis.screen)
+    assert any(line.startswith("First error: n1 pid 100") for line in analysis.screen)
     assert any(note.startswith("rules judged: LOG-[") for note in analysis.notes)
     facts = json.loads(json.dumps(analysis.facts))
     assert facts["rules"]["LOG-041"]["state"] == "wrong"

@@ -8,8 +8,10 @@ import json
 
 import pytest
 
+from commcheck.model import Status
 from commcheck.nccl.case import Case
 from commcheck.nccl.header import parse_head
+from commcheck.nccl.judge import judge
 from commcheck.nccl.paths import read_path
 from commcheck.nccl.rules_gdr import distance_name
 from commcheck.nccl.wrappers import time_s
@@ -36,6 +38,8 @@ HEADS = [
     ("[pod/w-3/pytorch] w-3:12:34 [3]", ("w-3", 12, 34, "")),
     ("INFO 10-27 07:48:16 worker.py:464] node7:12:34 [3]", ("node7", 12, 34, "")),
     ("Mar 04 05:06:07 host prog[123]: node7:12:34 [3]", ("node7", 12, 34, "")),
+    ("node1:12:34 [0] tcpxResult_t tcpxCommProgress(tcpxComm*):1231", ("node1", 12, 34, "")),
+    ("node1:12:34 [0] int cm_error(ofi_context_t*, fid_cq*, uint16_t):46", ("node1", 12, 34, "")),
     ("via P2P/CUMEMnode1:12:34 [3]", ("node1", 12, 34, "")),  # glued to a known name
 ]  # fmt: skip
 
@@ -119,13 +123,36 @@ def test_wrappers_change_nothing(name: str) -> None:
         lambda text: "".join(f"\rEpoch 0: 6%|#| 3/50\r{line}\n" for line in text.splitlines()),
         lambda text: "".join(json.dumps({"log": f"{line}\n", "stream": "stdout"}) + "\n" for line in text.splitlines()),
         lambda text: "".join(json.dumps({"message": line, "kubernetes": {"pod_name": "w"}}) + "\n" for line in text.splitlines()),
+        lambda text: "".join(json.dumps({"insertId": "a", "textPayload": f"{line}\n"}) + "\n" for line in text.splitlines()),
+        lambda text: json.dumps([{"insertId": "a", "textPayload": f"{line}\n"} for line in text.splitlines()], indent=2),
+        lambda text: "".join(json.dumps({"labels": {"pod": "w"}, "line": line}) + "\n" for line in text.splitlines()),
+        lambda text: "".join(json.dumps({"_source": {"message": line}}) + "\n" for line in text.splitlines()),
+        lambda text: json.dumps({"events": [{"message": line, "timestamp": 1} for line in text.splitlines()]}, indent=4),
+        lambda text: "timestamp,message\n" + "".join(f'1747438790000,"{line}"\n' for line in text.splitlines()),
+        lambda text: "message,pod\n" + "".join(f'"{line}",w-0\n' for line in text.splitlines()),
+        lambda text: "".join(f"1747438790000,{line}\n" for line in text.splitlines()),
         lambda text: "```\n" + "".join(f"> {line}\n" for line in text.splitlines()) + "```\n",
     ],
-    ids=["crlf", "bom", "nul", "blank-lines", "utf-16", "redrawn", "docker", "shipper", "fenced"],
+    ids=["crlf", "bom", "nul", "blank-lines", "utf-16", "redrawn", "docker", "shipper",
+         "gcp", "gcp-indented", "loki", "elastic", "cloudwatch", "csv", "csv-first", "csv-plain", "fenced"],
 )  # fmt: skip
 def test_dress_changes_nothing(change: object) -> None:
     assert callable(change)
     assert edges(change(PLAIN)) == edges(PLAIN)
+    assert read(change(PLAIN)).stats.fragments == 0
+
+
+def test_json_of_an_unknown_form_is_said_to_be_that() -> None:
+    text = "".join(json.dumps({"body": line}) + "\n" for line in PLAIN.splitlines())
+    case = Case(read(text))
+    assert "lines are JSON of a form that is not read" in case.damaged
+    assert case.turn_on_whole == "export the lines as plain text"
+
+
+def test_quotes_in_a_line_are_no_table() -> None:
+    rank = Rank("n1", 100, 0)
+    said = 'Could not "open", nor "read" it, "at all"'
+    assert Case(read(job() + rank.warn(said))).errors[0].text == said
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -219,6 +246,55 @@ def test_attempts_with_new_pids_on_the_same_gpus() -> None:
     assert {proc.pid for proc in case.procs} == {900, 901}
     assert case.world is not None
     assert case.world.key == ("id", "0xabc")
+
+
+NICS = "[0]mlx5_0:1/IB{0} [1]mlx5_1:1/IB{0}"
+LISTS = {
+    f"{NICS.format('')} [RO]; OOB eth0:192.0.2.11<0>": ("eth0", "192.0.2.11"),
+    f"{NICS.format('/SHARP')} [RO]; OOB ib1:fe80::966d%ib1<0>": ("ib1", "fe80::966d%ib1"),
+    f"{NICS.format('')} ; OOB :": None,
+}
+"""As NCCL and HPC-X print them: NVIDIA/nccl#1357, NVIDIA/nccl#975, NVIDIA/nccl#224."""
+
+
+@pytest.mark.parametrize("text", LISTS)
+def test_a_list_of_nics(text: str) -> None:
+    (proc,) = read(Rank("n1", 7, 0).info(f"NET/IB : Using {text}")).procs.values()
+    assert [(nic.index, nic.name, nic.link) for nic in proc.nics or ()] == [
+        (0, "mlx5_0", "IB"),
+        (1, "mlx5_1", "IB"),
+    ]
+    assert proc.oob == LISTS[text]
+
+
+def test_the_lines_of_2_4() -> None:
+    """NVIDIA/nccl#352: no network, no number of channels, no bus; before 2.7 rings, not channels."""
+    one, two = ranks(("n1",), 2)
+    text = "".join(
+        [
+            one.info("Channel 00 :    0   1"),
+            one.info("Ring 00 : 0[0] -> 1[1] via P2P/IPC"),
+            two.info("Ring 00 : 1[1] -> 0[0] via P2P/IPC"),
+            *(
+                rank.info(f"comm 0x7f{n} rank {n} nranks 2 cudaDev {n} nvmlDev {n} - Init COMPLETE")
+                for n, rank in enumerate((one, two))
+            ),
+        ]
+    )
+    found = read(text)
+    (comm,) = found.comms.values()
+    assert (found.stats.fragments, comm.edges("P2P"), comm.listings) == (0, 2, {0: (0, 1)})
+    assert all(member.complete for member in comm.members.values())
+    assert [verdict.status for verdict in judge(Case(found)).verdicts] == [Status.PASS]
+    sent = read(text + one.info("Ring 00 : 1 -> 2 [receive] via NET/Socket/0"))
+    assert [each.edges("receive") for each in sent.comms.values()] == [0]
+
+
+def test_a_numbered_interface_of_the_bootstrap() -> None:
+    """Up to 2.7."""
+    line = "Bootstrap : Using [0]eno1:192.0.2.11<0> [1]veth2:fe80::380d%veth2<0>"
+    (proc,) = read(Rank("n1", 7, 0).info(line)).procs.values()
+    assert proc.oob == ("eno1", "192.0.2.11")
 
 
 PATHS = {

@@ -66,7 +66,7 @@ def parse(output: Output) -> RdmaPort:
         signal=rate[3],
         lid=lids.get("lid"),
         sm_lid=lids.get("sm_lid"),
-        pkeys=tuple(pkeys.get(slot, 0) for slot in range(max(pkeys, default=-1) + 1)),
+        pkeys=tuple(sorted(pkeys.items())),
     )
 
 

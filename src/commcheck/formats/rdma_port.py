@@ -47,4 +47,4 @@ class RdmaPort:
     lid: int | None = None
     sm_lid: int | None = None
     netdev: str | None = None
-    pkeys: tuple[int, ...] | None = None  # by slot up to the last in use; 0 is an empty one
+    pkeys: tuple[tuple[int, int], ...] | None = None  # (slot, key), without empty slots

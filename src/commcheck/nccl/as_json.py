@@ -87,6 +87,7 @@ def _process(case: Case, proc: Process) -> dict[str, object]:
         "version": ".".join(map(str, proc.version)) if proc.version else None,
         "driver": proc.driver,
         "network": proc.network,
+        "libfabric_provider": proc.provider,
         "bootstrap": list(proc.oob) if proc.oob else None,
         "local_rank": proc.local_rank,
         "global_rank": proc.global_rank,

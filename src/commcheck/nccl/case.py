@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
+from commcheck.nccl.errors import LADDER, UNKNOWN, UNNAMED
 from commcheck.nccl.facts import Comm, Error, Job, Member, Process
 from commcheck.nccl.site import Site, SiteHost
 
@@ -20,6 +22,11 @@ DAMAGED_SHARE: Final = 0.05
 """Share of fragments above which nothing is concluded from counts or absence."""
 
 BUILT_IN: Final = ("IB", "Socket")
+LIBFABRIC: Final = ("AWS Libfabric", "Libfabric", "OFI")
+"""Names of aws-ofi-nccl, whatever provider carries its traffic."""
+
+_CALLED: Final = regex(r"\[\w+ [Tt]hread\]|\b(?:bootstrap|enqueue|group|init)\.\w+:\d+ -> \d.*$")
+"""The top of a ladder: a call of the program, or a thread of NCCL's own."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +175,11 @@ class Case:
         """True where a plugin carries the traffic: its lines and devices are its own."""
         return self.network is not None and self.network not in BUILT_IN
 
+    @property
+    def libfabric(self) -> bool:
+        """True where that plugin is aws-ofi-nccl: its channels show GPU Direct as NCCL's own do."""
+        return self.network in LIBFABRIC
+
     @cached_property
     def narrow(self) -> str:
         """Why absence proves nothing: the input shows only a part of the job. Else empty."""
@@ -181,7 +193,30 @@ class Case:
             return f"the input holds 1 of {comm.nranks} ranks"
         if comm.nodes and not comm.mnnvl and len(self.hosts) < comm.nodes and seen < comm.nranks:
             return f"the input holds {len(self.hosts)} of {comm.nodes} hosts"
+        if comm.nodes is None and seen < comm.nranks and self._lacks_whole_hosts(comm):
+            hosts = len(self.hosts)
+            some = f"{hosts} host{'s' if hosts > 1 else ''}"
+            return f"{comm.nranks - seen} of {comm.nranks} ranks may run elsewhere: it shows {some}"
         return ""
+
+    def _lacks_whole_hosts(self, comm: Comm) -> bool:
+        """True where the ranks of other hosts may only not have been read.
+
+        Every host that was read has as many ranks, evenly apart, and no file holds two hosts.
+        """
+        ranks: dict[str, list[int]] = {}
+        in_file: dict[int, set[str]] = {}
+        for rank, member in sorted(comm.members.items()):
+            host = self.machine(member.proc.host)
+            ranks.setdefault(host, []).append(rank)
+            for file in member.proc.files:
+                in_file.setdefault(file, set()).add(host)
+        steps = ({after - before for before, after in pairwise(each)} for each in ranks.values())
+        return (
+            all(len(each) <= 1 for each in steps)
+            and len({len(each) for each in ranks.values()}) == 1
+            and all(len(hosts) == 1 for hosts in in_file.values())
+        )
 
     @cached_property
     def damaged(self) -> str:
@@ -190,6 +225,8 @@ class Case:
         if stats.repeated:
             return f"Ray's de-duplication replaced {stats.repeated} lines"
         if stats.damaged_share > DAMAGED_SHARE:
+            if 2 * stats.unread_records > stats.fragments:
+                return f"{stats.unread_records} lines are JSON of a form that is not read"
             return f"{stats.damaged_share:.0%} of the lines lost their head or tail"
         return ""
 
@@ -219,6 +256,8 @@ class Case:
         """What would make the input whole."""
         if self.job.stats.repeated:
             return "set RAY_DEDUP_LOGS=0 for the driver, or read the per-worker files"
+        if "JSON" in self.damaged:
+            return "export the lines as plain text"
         return "read the logs of all ranks (NCCL_DEBUG=INFO everywhere, one file a process: %h.%p)"
 
     def saw(self, subsystem: str) -> bool:
@@ -231,7 +270,22 @@ class Case:
     def errors(self) -> tuple[Error, ...]:
         """Errors of the judged processes, file by file in order."""
         found = [error for proc in self.procs for error in proc.errors]
+        if not self.job.timeouts:  # the abort that follows them prints ladders, too
+            found += [each for proc in self.procs if not proc.errors for each in _bare(proc)]
         return tuple(sorted(found, key=lambda error: error.at))
+
+    def ended(self, error: Error) -> bool:
+        """True where an error may have ended what its process did."""
+        if error.kind == "no-verbs":
+            return False  # NCCL goes on over sockets
+        if error.kind not in UNNAMED:
+            return True
+        proc = error.proc
+        if proc.went_on and proc.went_on[0] == error.at[0] and proc.went_on > error.at:
+            return False
+        if error.kind == UNKNOWN.kind:
+            return any(each.at[0] == error.at[0] and each.at > error.at for each in proc.ladders)
+        return error.kind != LADDER or _CALLED.search(error.text) is not None
 
     def of_kind(self, *kinds: str) -> list[Error]:
         """Errors of some kinds."""
@@ -251,6 +305,17 @@ class Case:
         """Places as ``file:line``, a few of them."""
         found = sorted({place for place in places if place is not None})
         return [self.job.where(place) for place in found[:most]]
+
+
+def _bare(proc: Process) -> Iterable[Error]:
+    """Errors of a process that printed nothing of them but their way up."""
+    done = any(comm.members[rank].complete for comm, ranks in proc.comms.items() for rank in ranks)
+    for ladder in proc.ladders:
+        left = ladder.code == 3 and ladder.first.startswith("misc/socket.")
+        if left and done:
+            continue  # a peer that ended first closes its sockets: so do healthy jobs end
+        text = ladder.first if ladder.first == ladder.last else f"{ladder.first} ... {ladder.last}"
+        yield Error(LADDER, text, ladder.at, proc, secondary=left or ladder.code == 6)
 
 
 def channels_of(comm: Comm) -> Counter[int]:

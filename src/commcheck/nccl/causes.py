@@ -38,6 +38,30 @@ SOCKET_FALLBACK: Final = Cause(
         ),
     ),
 )
+LIBFABRIC_TCP: Final = Cause(
+    slug="nccl-libfabric-over-tcp",
+    title=Words("Libfabric runs over TCP", "Libfabric 退回到 TCP"),
+    meaning=Words(
+        "The plugin of EFA and Slingshot was loaded, but found no such device and took libfabric's "
+        "TCP provider. 'Using network AWS Libfabric' looks the same either way.",
+        "EFA/Slingshot 插件已加载，但未找到设备，改用 libfabric 的 TCP provider。"
+        "两种情况下都显示 Using network AWS Libfabric。",
+    ),
+    remedies=(
+        step(
+            "Which providers work where the job runs (in its container)? efa or cxi is wanted.",
+            "确认作业运行环境（容器内）可用的 provider，应有 efa 或 cxi。",
+            "fi_info",
+        ),
+        step(
+            "Give the container the devices (/dev/infiniband for EFA, /dev/cxi* for Slingshot), "
+            "attach EFA interfaces to the instance, and unset FI_PROVIDER=tcp.",
+            "为容器提供设备（EFA：/dev/infiniband；Slingshot：/dev/cxi*），为实例挂载 EFA 网卡，"
+            "并取消 FI_PROVIDER=tcp。",
+            before=RESTART,
+        ),
+    ),
+)
 NO_DEVICE: Final = Cause(
     slug="nccl-no-rdma-device",
     title=Words("NCCL found no RDMA device", "NCCL 未找到 RDMA 设备"),

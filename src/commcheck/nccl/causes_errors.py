@@ -49,10 +49,9 @@ QP_SETUP: Final = Cause(
     slug="nccl-qp-setup-failed",
     title=Words("An RDMA connection was not set up", "RDMA 连接建立失败"),
     meaning=Words(
-        "110, 113, 101: the peer's RoCE address is not reachable (route, VLAN, rails that are not "
-        "connected). 22: the GID at this index is empty. 19: there is no such index.",
-        "110、113、101：对端 RoCE 地址不可达（路由、VLAN、各轨未互通）；22：该索引的 GID 为空；"
-        "19：索引不存在。",
+        "22: the GID at this index is empty. 19, 61: there is no such index. A link-local GID of "
+        "the peer: its index is not the one of RoCE v2.",
+        "22：该索引的 GID 为空；19、61：索引不存在；对端 GID 为链路本地地址：索引不是 RoCE v2 的。",
     ),
     remedies=(
         step("Which GIDs does the port have?", "查看端口的 GID 表。", "show_gids {hca}"),
@@ -60,6 +59,30 @@ QP_SETUP: Final = Cause(
             "Unset NCCL_IB_GID_INDEX (NCCL 2.21 and newer choose by themselves), or set the index "
             "that is right on every port.",
             "取消 NCCL_IB_GID_INDEX（2.21 起自动选择），或设为每个端口都正确的索引。",
+            before=RESTART,
+        ),
+    ),
+)
+UNREACHED: Final = Cause(
+    slug="nccl-rdma-peer-unreachable",
+    title=Words("A RoCE address cannot be reached", "RoCE 地址不可达"),
+    meaning=Words(
+        "110, 113, 101 when a connection is set up: no route, a wrong VLAN, or two rails of a "
+        "fabric that connects only equal ones. Trees and point-to-point cross rails where rings "
+        "do not, so the start may work.",
+        "建立连接时出现 110、113、101：无路由、VLAN 错误，或网络只互通同号轨。"
+        "树形与点对点通信会跨轨而环不会，因此启动可能正常。",
+    ),
+    remedies=(
+        step(
+            "From this NIC's address: does the peer's NIC answer?",
+            "从本网卡地址测试对端网卡是否应答。",
+            "ping -c3 -I {address} {peer_address}",
+        ),
+        step("Which GIDs does the port have?", "查看端口的 GID 表。", "show_gids {hca}"),
+        step(
+            "Where only rails of one number reach each other: NCCL_CROSS_NIC=0.",
+            "若仅同号轨互通：设置 NCCL_CROSS_NIC=0。",
             before=RESTART,
         ),
     ),
@@ -134,12 +157,35 @@ CUDA: Final = Cause(
     slug="nccl-cuda-failure",
     title=Words("A CUDA call failed", "CUDA 调用失败"),
     meaning=Words(
-        "Out of memory, a failed GPU, or an error of the program that NCCL only met.",
-        "显存不足、GPU 故障，或程序自身错误被 NCCL 遇到。",
+        "A failed GPU, or an error of the program that NCCL only met.",
+        "GPU 故障，或程序自身错误被 NCCL 遇到。",
     ),
     remedies=(
         step("Is there an Xid at that time?", "查看当时是否有 Xid。", "dmesg -T"),
         step("How is the GPU?", "查看 GPU 状态。", "nvidia-smi -q -d ECC,PAGE_RETIREMENT"),
+    ),
+)
+GPU_MEMORY: Final = Cause(
+    slug="nccl-gpu-memory-full",
+    title=Words("No GPU memory was left for NCCL", "GPU 显存不足"),
+    meaning=Words(
+        "The program, or another process on the same GPU, took what NCCL needs for its buffers: "
+        "some for each communicator and channel.",
+        "程序本身或同一 GPU 上的其他进程占满显存，NCCL 无法分配缓冲区（随通信域与通道数增长）。",
+    ),
+    remedies=(
+        step(
+            "Who holds memory on the GPU? One left over from an earlier job?",
+            "查看占用显存的进程，是否有上个作业的残留。",
+            "nvidia-smi --query-compute-apps=gpu_bus_id,pid,used_memory --format=csv",
+        ),
+        step(
+            "Leave room: a smaller batch, fewer communicators, or a smaller NCCL_BUFFSIZE or "
+            "NCCL_MAX_NCHANNELS, which costs bandwidth.",
+            "预留显存：减小 batch、减少通信域，或减小 NCCL_BUFFSIZE、NCCL_MAX_NCHANNELS"
+            "（会降低带宽）。",
+            before=RESTART,
+        ),
     ),
 )
 MISMATCH: Final = Cause(
@@ -164,14 +210,26 @@ NVLS: Final = Cause(
     title=Words("NVLink SHARP does not work", "NVLink SHARP 不可用"),
     meaning=Words(
         "Multicast memory over NVSwitch could not be set up, or only on some ranks: Fabric "
-        "Manager, or a virtual machine without it.",
-        "无法建立 NVSwitch 组播，或只有部分 rank 可用：Fabric Manager 异常或虚拟机不支持。",
+        "Manager, a virtual machine without it, or, where it says out of memory, all multicast "
+        "slots of the switches are taken by communicators.",
+        "无法建立 NVSwitch 组播，或只有部分 rank 可用：Fabric Manager 异常、虚拟机不支持；"
+        "若提示 out of memory，则交换机的组播槽位已被各通信域占满。",
     ),
     remedies=(
-        step("Is it running?", "检查是否运行。", "systemctl status nvidia-fabricmanager"),
         step(
-            "Restart it.",
-            "重启该服务。",
+            "Is each GPU registered with the fabric (Completed, Success)?",
+            "检查各 GPU 是否已注册到 NVLink 网络（Completed、Success）。",
+            "nvidia-smi --query-gpu=index,fabric.state,fabric.status --format=csv",
+        ),
+        step("Does the manager run?", "检查是否运行。", "systemctl status nvidia-fabricmanager"),
+        step(
+            "NCCL_NVLS_ENABLE=0 lets the job run without it, over NVLink alone and slower.",
+            "NCCL_NVLS_ENABLE=0 可让作业绕过该功能，仅用 NVLink，速度较慢。",
+            before=RESTART,
+        ),
+        step(
+            "Only where one of the first two says no: restart the manager.",
+            "仅当前两项异常时：重启该服务。",
             "systemctl restart nvidia-fabricmanager",
             before=DRAINED,
         ),
@@ -271,4 +329,30 @@ FORCED: Final = Cause(
         "训练作业中设置了 NCCL_ALGO 或 NCCL_PROTO，多为基准测试遗留。",
     ),
     remedies=(step("Unset them.", "取消设置。", before=RESTART),),
+)
+UNNAMED: Final = Cause(
+    slug="nccl-unnamed-error",
+    title=Words("NCCL reports an error of no known kind", "NCCL 报告了未归类的错误"),
+    meaning=Words(
+        "The text is all there is. Steps '-> N' are the same error on its way up: 1 CUDA, 2 "
+        "system, 3 internal, 4 argument, 5 usage, 6 remote, 8 time-out.",
+        "只有日志原文可供判断。“-> N”是同一错误逐层返回：1 CUDA，2 系统，3 内部，4 参数，"
+        "5 用法，6 远端，8 超时。",
+    ),
+    remedies=(
+        step(
+            "What do the lines in front of the first one say, on this host and on its peer?",
+            "查看本机及对端首个错误之前的日志。",
+        ),
+        step(
+            "A system error (2): do the limits of the process suffice (open files, locked memory)?",
+            "系统错误（2）：检查进程限制（打开文件数、锁定内存）。",
+            "cat /proc/{pid}/limits",
+        ),
+        step(
+            "Search for the text in NCCL's issues; start once with NCCL_DEBUG=INFO if it was less.",
+            "在 NCCL 的 issue 中搜索该文本；若日志级别较低，用 NCCL_DEBUG=INFO 重新运行一次。",
+            before=RESTART,
+        ),
+    ),
 )

@@ -331,24 +331,3 @@ HCCL_DESYNC: Final = Cause(
         ),
     ),
 )
-
-CAUSES: Final = (
-    HCCL_CODE,
-    HCCL_PEER,
-    HCCL_VARIABLE,
-    HCCL_RANK_TABLE,
-    HCCL_VERSIONS,
-    HCCL_HOST_PORT,
-    HCCL_NPU_PORT,
-    HCCL_LEFT,
-    HCCL_LOSS,
-    HCCL_MISSING,
-    HCCL_LINK,
-    HCCL_PAIR,
-    HCCL_SUPER_POD,
-    HCCL_NO_RDMA,
-    HCCL_HEARTBEAT,
-    HCCL_LATE,
-    HCCL_TLS,
-    HCCL_DESYNC,
-)

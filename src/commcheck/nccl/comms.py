@@ -22,7 +22,12 @@ _CHANNEL: Final = regex(
     r"Channel (\d{1,3})(?:/(\d{1,2}))? : (\d{1,7})\[[0-9a-f]+\] -> (\d{1,7})\[[0-9a-f]+\]"
     r"(?: \[(send|receive)\])?"
 )
-_LISTING: Final = regex(r"Channel (\d{1,3})/(\d{1,3}) : +(\d[\d ]*)(\.\.\.)?")
+_LISTING: Final = regex(r"Channel (\d{1,3})(?:/(\d{1,3}))? : +(\d[\d ]*)(\.\.\.)?")
+_OLD_STEP: Final = regex(
+    r"Ring (\d{1,3}) : (\d{1,7})(?:\[[0-9a-f]+\])? -> (\d{1,7})(?:\[[0-9a-f]+\])?"
+    r"( \[(?:send|receive)\])? via (.+)"
+)
+"""A connection up to 2.6, which named its GPUs only inside a host."""
 _RING: Final = regex(r"Ring (\d{1,3}) : (\d{1,7}) -> (\d{1,7}) -> (\d{1,7})")
 _TREE: Final = regex(r"\[(\d{1,3})\] ((?:-?\d+/)*-?\d+)->(\d{1,7})->(-?\d{1,9})")
 _COLLNET: Final = regex(
@@ -67,6 +72,8 @@ class Registry:
         rank, what, pointer = life.rank, life.what, life.pointer
         if life.nranks > RANKS_MOST:
             return
+        if what in ("Init COMPLETE", "Destroy COMPLETE"):
+            proc.went_on = at
         if not what.startswith("Init"):
             gone = proc.by_pointer.pop(pointer, None)
             if gone is not None and rank in gone.members:
@@ -78,7 +85,7 @@ class Registry:
         proc.by_tid[tid] = (comm, rank)
         if pointer in proc.unnamed:
             self.placed(proc, *proc.unnamed.pop(pointer))
-        if life.nvml_dev is None and what == "Init COMPLETE":
+        if (life.nvml_dev is None or not life.bus) and what == "Init COMPLETE":
             # The old form: what this thread prints next belongs to a communicator not named yet.
             proc.names_late = True
             del proc.by_tid[tid]
@@ -309,11 +316,14 @@ class Registry:
         match = _LISTING.fullmatch(text.rstrip())
         if match is None:
             return False
+        ranks = tuple(int(word) for word in match[3].split())
+        if match[2] is None and len(ranks) < 2:
+            return False  # rather the beginning of a connection
         comm = self._owner(proc, tid, 0)
         if comm is None:
             return True
-        ranks = tuple(int(word) for word in match[3].split())
-        comm.channels, comm.listing_at = int(match[2]), comm.listing_at or at
+        comm.listing_at = comm.listing_at or at
+        comm.channels = int(match[2]) if match[2] else comm.channels
         complete = len(ranks) == comm.nranks and set(ranks) == set(range(len(ranks)))
         early = (
             comm.order < 0 and len(ranks) != LISTED_MOST and set(ranks) == set(range(len(ranks)))
@@ -324,10 +334,13 @@ class Registry:
             comm.listings[int(match[1])] = ranks
         return True
 
-    def ring(self, proc: Process, tid: int, text: str) -> None:
+    def ring(self, proc: Process, tid: int, text: str, at: At) -> None:
         """``Ring 00 : a -> r -> b`` of the GRAPH subsystem, from every rank."""
         match = _RING.fullmatch(text)
         if match is None:
+            if old := _OLD_STEP.fullmatch(text):
+                step = f"Channel {old[1]} : {old[2]}[0] -> {old[3]}[0]{old[4] or ''} via {old[5]}"
+                self.channel(proc, tid, step, at)
             return
         rank = int(match[3])
         comm = self._owner(proc, tid, rank)

@@ -30,6 +30,8 @@ _PEER = r"(?:from peer (?P<peer>\S+) )?"
 _GIDS = r"(?:.*?localGid (?P<local>[0-9a-fA-F:.]+) remoteGids? ?(?P<remote>[0-9a-fA-F:.]+))?"
 _HCA = r"(?:.*? hca (?P<hca>[\w-]+))?"
 
+_OF_NVLS: Final = _form("nvls", "Failed to bind NVLink SHARP")
+
 FORMS: Final = (
     _form(
         "completion",
@@ -50,8 +52,9 @@ FORMS: Final = (
     _form(
         "modify-qp",
         "ibv_modify_qp failed",
-        r"ibv_modify_qp failed with (?:error |errno )?(?P<error>\d+|[A-Z][\w ]+?)(?= |,|$)"
-        r"(?P<text> [A-Za-z ]+)?(?:, on dev (?P<dev>[\w-]+)(?::\d+)?)?"
+        r"ibv_modify_qp failed with (?:error |errno )?(?:(?P<errno>\d+)(?: [A-Za-z ]+)?|"
+        r"(?P<error>[A-Z][A-Za-z]*(?: (?!errno )[A-Za-z]+)*)(?: \[?errno (?P<code>\d+)\]?)?)"
+        r"(?:, on dev (?P<dev>[\w-]+)(?::\d+)?)?"
         r"(?:, curr state \w+, next state \w+)?(?:, local GID index (?P<index>\d{1,9}))?"
         r"(?:, local GID (?P<local>[0-9a-fA-F:.]+))?(?:, remote GID (?P<remote>[0-9a-fA-F:.]+))?",
     ),
@@ -104,8 +107,18 @@ FORMS: Final = (
     ),
     _form("truncated", "essage truncated", r"[Mm]essage truncated"),
     _form("truncated", "collective mismatch error"),
+    # A time-out is no victim's: the path itself may be gone.
+    _form(
+        "closed",
+        "failed :",
+        r"Call to (?:recv|send)\w*(?: (?:from|to) (?P<peer>\S+))? failed ?: "
+        r"(?:Connection reset by peer|Broken pipe)",
+        secondary=True,
+    ),
     _form("accept", "Accept failed", secondary=True),
+    _form("accept", "Could not receive type from localRank", secondary=True),
     _form("progress", "Error encountered progressing", secondary=True),
+    _form("progress", "Socket recv failed while polling", secondary=True),
     _form("proxy", "Failed to execute operation", secondary=True),
     _form("job", "ncclCommSetAsyncError", secondary=True),
     _form("job", "ncclAsyncJobComplete", secondary=True),
@@ -130,7 +143,7 @@ FORMS: Final = (
     ),
     _form("p2p-enable", "Could not enable P2P between"),
     _form("p2p-enable", "peer query failed between"),
-    _form("nvls", "Failed to bind NVLink SHARP"),
+    _OF_NVLS,
     _form("mnnvl", "MNNVL (cliqueSize", r"MNNVL \(cliqueSize \d+\) is available but not \w+"),
     _form(
         "topo-file",
@@ -138,8 +151,10 @@ FORMS: Final = (
         r"Could not open XML topology file (?P<file>\S+) : (?P<why>.+)",
     ),
     _form("topo-file", "XML Mismatch"),
+    _form("topo-file", "falling back to simple order"),
     _form("driver", "not supported in the installed CUDA driver"),
     _form("driver", "driver version is insufficient"),
+    _form("gpu-memory", "out of memory", r"Cuda failure (?P<code>\d+ )?'out of memory'"),
     _form("cuda", "Cuda failure", r"Cuda failure (?P<code>\d+ )?'(?P<what>[^']{1,120})'"),
     _form(
         "plugin",
@@ -148,7 +163,26 @@ FORMS: Final = (
     ),
     _form("net-name", "Network plugin", r"Network plugin (?P<name>\S+) not found"),
     _form("net-name", "Error: network", r"Error: network (?P<name>\S+) not found"),
+    # No rule knows more of these than their text: last, so that any other form goes first.
+    _form("call", "Call to ", r"Call to (?P<call>\w+).*? failed"),
+    _form("call", "failed : ", r"(?P<call>\w+)\(\) failed : (?P<why>[A-Z][\w ]+)"),
+    _form("call", "NET/OFI ", r"NET/OFI .*(?:[Rr]equest .*completed with error|RC: -?[1-9])"),
 )
+
+LADDER: Final = "ladder"
+"""The kind of an error of which only its way up through NCCL was printed."""
+
+UNKNOWN: Final = _form("unknown", "")
+"""Of a warning that has none of the forms."""
+
+UNNAMED: Final = ("call", UNKNOWN.kind, LADDER)
+"""Kinds of which nothing more is known than that something failed, or may have."""
+
+GOES_ON: Final = frozenset(
+    {"async", "merge", "net-name", "no-verbs", "nvls", "open-device", "p2p-enable", "p2p-nvlink"}
+    | {"plugin", "topo-file"}
+)
+"""Kinds after which NCCL mostly goes on: what ended the job may stand behind them."""
 
 _BY_INFO: Final = frozenset({"topo-file", "plugin"})
 """Kinds that newer versions print at INFO level."""
@@ -159,17 +193,32 @@ HARMLESS: Final = (
     "cuMem host allocations do not appear to be working",
     "Missing ",
     "NUMA auto balancing",
+    "NET/OFI No eligible providers were found",  # one of two protocols: what is selected counts
+    "NET/OFI Could not find ncclGetVersion symbol",
+    "NET/OFI pciPath: Could not find real path",
+    "NET/OFI Error opening file: /sys/devices/virtual/dmi/",
 )
-"""Warnings that are judged elsewhere, or not at all."""
+"""Warnings that are judged elsewhere, or not at all: healthy jobs print them, too."""
 
 
-def classify(text: str) -> tuple[Form, dict[str, str]] | None:
-    """The kind of a warning and its parts, or None where nothing is known of it."""
+_STICKY: Final = regex(r"illegal|misaligned|launch failure|ECC|device-side assert")
+"""An earlier failure of the GPU or the program, which any later CUDA call repeats."""
+
+
+def classify(text: str, file: str = "") -> tuple[Form, dict[str, str]] | None:
+    """The kind of a warning and its parts, or None where nothing is known of it.
+
+    ``file``: of NCCL's source, where the head names it.
+    """
     for form in FORMS:
         if form.word in text:
             match = form.pattern.search(text[:2000])
             if match:
-                return form, {k: v.strip() for k, v in match.groupdict().items() if v}
+                values = {k: v.strip() for k, v in match.groupdict().items() if v}
+                of_cuda = form.kind in ("cuda", "gpu-memory")
+                if of_cuda and "/nvls." in file and not _STICKY.search(text):
+                    form = _OF_NVLS
+                return form, values
     return None
 
 

@@ -15,6 +15,7 @@ _NO_RDMA: Final = frozenset(
     cause.slug
     for cause in (
         causes.SOCKET_FALLBACK,
+        causes.LIBFABRIC_TCP,
         causes.NO_DEVICE,
         causes.MIXED_NETWORKS,
         causes.NIC_LIST,
@@ -28,10 +29,12 @@ _ON_THE_WIRE: Final = frozenset(
         causes_errors.RETRY_EXCEEDED,
         causes_errors.COMPLETION,
         causes_errors.QP_SETUP,
+        causes_errors.UNREACHED,
         causes_errors.ASYNC_EVENT,
         causes_errors.TIMEOUT,
     )
 )
+_NO_EFA: Final = frozenset({causes.SOCKET_FALLBACK.slug, causes.LIBFABRIC_TCP.slug})
 _INSIDE: Final = frozenset(
     cause.slug
     for cause in (
@@ -66,6 +69,10 @@ EXPLAINED: Final = (
             "ib-manager-missing",
         )
     ),
+    *(
+        Explained(slug, "any-in-job", of=_NO_EFA)
+        for slug in ("efa-not-usable", "efa-device-not-usable", "efa-devices-missing")
+    ),
     Explained("env-tcp-forced", "any-in-job", of=_NO_RDMA),
     Explained("env-hca-list", "any-in-job", of=_NO_RDMA),
     Explained("env-gid-index", "any-in-job", of=_ON_THE_WIRE),
@@ -83,6 +90,10 @@ EXPLAINED: Final = (
     *(
         Explained(slug, "any-in-job", of=_INSIDE)
         for slug in ("nvlink-none", "nvlink-lost", "gpu-lost", "fabric-manager-stopped")
+    ),
+    *(
+        Explained(slug, "any-in-job", of=frozenset({causes_errors.NVLS.slug}))
+        for slug in ("fabric-manager-not-running", "nvlink-fabric-not-ready")
     ),
     Explained("env-local-path-off", "any-in-job", of=_INSIDE),
     Explained("env-memlock", "any-in-job", of=frozenset({causes_errors.MEMLOCK.slug})),

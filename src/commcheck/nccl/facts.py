@@ -22,6 +22,11 @@ RING_EDGES_MOST: Final = 2_000_000
 ERRORS_PER_PROCESS: Final = 40
 """First errors kept of each process. What follows is only counted: it is never the root."""
 
+UNKNOWN_PER_PROCESS: Final = 4
+"""Of those that no form knows: many of them must not hide a later one that is known."""
+
+LADDERS_PER_PROCESS: Final = 8
+
 SAMPLES_MOST: Final = 200
 
 
@@ -51,6 +56,21 @@ class Error:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+_KERNEL: Final = frozenset({"tcp", "sockets", "udp"})
+"""Providers of libfabric that need no RDMA device (libfabric's fi_provider(7))."""
+
+
+@dataclass(slots=True)
+class Ladder:
+    """An error on its way up through NCCL: one line ``file:line -> code`` for each call."""
+
+    tid: int
+    code: int  # 1 CUDA, 2 system, 3 internal, 4 argument, 5 usage, 6 remote, 8 time-out
+    first: str
+    last: str
+    at: At
+
+
 @dataclass(slots=True, eq=False)
 class Process:
     """One process of the job, as its own lines show it."""
@@ -66,6 +86,8 @@ class Process:
     driver: int | None = None
     network: str | None = None
     network_at: At | None = None
+    provider: str | None = None  # of libfabric: "efa", "cxi", "tcp;ofi_rxm"
+    provider_at: At | None = None
     nics: tuple[Nic, ...] | None = None
     nics_at: At | None = None
     no_device: At | None = None
@@ -84,12 +106,19 @@ class Process:
     )  # its ranks: one for each GPU it drives
     errors: list[Error] = field(default_factory=list)
     errors_more: int = 0
+    ladders: list[Ladder] = field(default_factory=list)
+    went_on: At | None = None  # the last line that tells of work done
     gdr: dict[tuple[str, str], tuple[bool, int, int, At]] = field(default_factory=dict)
     gdr_hca: dict[str, tuple[bool, At]] = field(default_factory=dict)
     p2p_refused: At | None = None
     nvls: bool | None = None
     nvls_at: At | None = None
     last: At = (0, 0)
+
+    @property
+    def ofi_over_tcp(self) -> bool:
+        """True where libfabric carries the plugin's traffic over the host's own TCP or UDP."""
+        return bool(_KERNEL & set((self.provider or "").split(";")))
 
     @property
     def label(self) -> str:
@@ -198,6 +227,7 @@ class Stats:
     nccl_lines: int = 0
     fragments: int = 0
     repeated: int = 0
+    unread_records: int = 0  # JSON without a known key that holds a line of NCCL
     unknown_warnings: Counter[str] = field(default_factory=Counter)
     cut_files: list[int] = field(default_factory=list)
 

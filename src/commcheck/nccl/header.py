@@ -21,6 +21,9 @@ _DEV: Final = regex(r"\[-?\d{1,4}\]")
 _MS: Final = regex(r"\d+\.\d+")
 _FILE: Final = regex(r"[\w./+-]{1,120}:\d{1,6}")
 _FUNCTION: Final = regex(r" \([^()]{0,80}\)$")
+_SIGNATURE: Final = regex(r"(\[-?\d{1,4}\]) [^\[\]]{1,300}\):\d{1,6}$")
+"""``[0] int send(comm*, void*):46``: plugins in C++ print the function with its types."""
+
 _STAMP: Final = regex(r"\[([^\[\]]{4,64})\] $")
 
 
@@ -47,6 +50,9 @@ def parse_head(text: str, end: int, known: Collection[str], *, first: bool = Tru
     function = _FUNCTION.search(tail)
     if function:
         tail = tail[: function.start()]
+    signature = _SIGNATURE.search(tail) if "):" in tail else None
+    if signature:
+        tail = tail[: signature.end(1)]
     words = tail.split(" ")
     file = ""
     if len(words) > 1 and _FILE.fullmatch(words[-1]) and words[-1].count(":") == 1:
@@ -87,7 +93,7 @@ def _split_host(word: str, known: Collection[str], *, first: bool) -> tuple[str,
 
 def _ends_a_wrapper(before: str) -> bool:
     """True where a host name may follow: the line's start, or a wrapper's closing mark."""
-    return not before or before[-1] in "])>\"'" or before[-2:] in ("]:", "):", ">:")
+    return not before or before[-1] in "])>\"'," or before[-2:] in ("]:", "):", ">:")
 
 
 def time_of(stamp: str) -> str:

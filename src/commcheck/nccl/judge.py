@@ -13,6 +13,7 @@ from commcheck.nccl import (
     rules_diag,
     rules_errors,
     rules_gdr,
+    rules_gpu,
     rules_hccl,
     rules_hccl_links,
     rules_ib,
@@ -21,6 +22,7 @@ from commcheck.nccl import (
     rules_program,
     rules_remarks,
     rules_topology,
+    rules_unnamed,
 )
 from commcheck.nccl.case import Case
 from commcheck.nccl.rules_errors import first_cause
@@ -34,9 +36,11 @@ NCCL_RULES: Final[tuple[Rule, ...]] = tuple(
             *rules_network.RULES,
             *rules_init.RULES,
             *rules_gdr.RULES,
+            *rules_gpu.RULES,
             *rules_ib.RULES,
             *rules_topology.RULES,
             *rules_errors.RULES,
+            *rules_unnamed.RULES,
             *rules_program.RULES,
             *rules_remarks.RULES,
             *rules_diag.RULES,
@@ -208,16 +212,12 @@ def _doubt(case: Case, judgement: Judgement) -> tuple[str, str, str]:
     if job.diag and (comm is None or not comm.via):
         return _diag_doubt(judgement)
     if comm is None:
-        return (
-            "LOG-055",
-            "no warning, but at this level NCCL says nothing else"
-            if job.stats.nccl_lines or job.banners
-            else "no NCCL line that tells of a communicator",
-            INFO_EVERYWHERE,
-        )
-    if case.narrow:
-        return "LOG-055", f"what is shown is right, but {case.narrow}", case.turn_on_whole
+        return _silence(case, judgement)
     done = sum(member.complete for member in comm.members.values())
+    if case.narrow:
+        came = done == len(comm.members)
+        shown = "what is shown is right, but" if came else "init did not end where it is shown, and"
+        return "LOG-055", f"{shown} {case.narrow}", case.turn_on_whole
     if done < comm.nranks:
         return (
             "LOG-055",
@@ -237,6 +237,22 @@ def _doubt(case: Case, judgement: Judgement) -> tuple[str, str, str]:
         if ruling.state == "unknown" and not _not_seen(case, rule):
             return rule, ruling.why, ruling.turn_on
     return "", "", ""
+
+
+def _silence(case: Case, judgement: Judgement) -> tuple[str, str, str]:
+    """Why a log without any communicator tells nothing."""
+    asked = ("LOG-054", *(("LOG-034",) if case.of_kind("completion") else ()))
+    for rule in asked:
+        ruling = judgement.rulings[rule]
+        if ruling.state == "unknown":
+            return rule, ruling.why, ruling.turn_on
+    if case.errors:
+        why = "no communicator is told of beside the warnings: at level WARN NCCL says nothing else"
+    elif case.job.stats.nccl_lines or case.job.banners:
+        why = "no error is told, and no communicator either: at level WARN NCCL says nothing else"
+    else:
+        why = "no NCCL line that tells of a communicator"
+    return "LOG-055", why, INFO_EVERYWHERE
 
 
 def _not_seen(case: Case, rule: str) -> bool:

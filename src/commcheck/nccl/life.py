@@ -8,8 +8,8 @@ from commcheck.lazy import regex
 
 _LIFE: Final = regex(
     r"(?:\[Rank \d+\] )?(?:ncclComm\w+ )?comm (0x[0-9a-f]+) rank (\d{1,9}) "
-    r"nranks (\d{1,9}) cudaDev (-?\d{1,9})(?: nvmlDev (-?\d{1,9}))? "
-    r"busId ([0-9a-f]+)(?: commId (0x[0-9a-f]+))?"
+    r"nranks (\d{1,9}) cudaDev (-?\d{1,9})(?: nvmlDev (-?\d{1,9}))? ?"
+    r"(?:busId ([0-9a-f]+))?(?: commId (0x[0-9a-f]+))?"
     r"(?: parent (0x[0-9a-f]+)(?: (?:splitCount|childCount) (\d{1,9}))?"
     r" color (-?\d+) key -?\d+)? ?- "
     r"(Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)"

@@ -13,9 +13,12 @@ from commcheck.lazy import regex
 from commcheck.nccl import errors, wrappers
 from commcheck.nccl.facts import (
     ERRORS_PER_PROCESS,
+    LADDERS_PER_PROCESS,
     SAMPLES_MOST,
+    UNKNOWN_PER_PROCESS,
     Error,
     Job,
+    Ladder,
     Nic,
     Process,
 )
@@ -55,10 +58,13 @@ _WORDS: Final = frozenset(
 )
 """Parameters that are text: a dot at the end belongs to the value (NCCL debug documentation)."""
 
-_OOB: Final = regex(r"Bootstrap ?: Using ([\w.-]+):([0-9a-fA-F.:%\w]+)<\d+>")
-_USING: Final = regex(r"NET/IB ?: Using (.*?) ?(?:\[RO\])?; OOB (\S+):([0-9a-fA-F.:]+)<\d+>")
-_NIC: Final = regex(r"\[(\d{1,3})\](?:([\w-]+):(\d{1,3})/(\w+)|=?\{([^}]*)\})")
-_PORT: Final = regex(r"\[\d+\] ?([\w-]+):(\d{1,3})/(\w+)")
+_ADDRESS: Final = r"([\w.-]+):([0-9a-fA-F.:]+(?:%[\w.-]+)?)<\d+>"
+_OOB: Final = regex(rf"Bootstrap ?: Using (?:\[0\])?{_ADDRESS}")  # numbered up to 2.7
+_USING: Final = regex(rf"NET/IB ?: Using (.*?) ?(?:\[RO\])?; OOB (?:{_ADDRESS}|:)")
+# HPC-X marks the devices that can reduce in the network.
+_ONE_PORT: Final = r"([\w-]+):(\d{1,3})/(\w+)(?:/SHARP)?"
+_NIC: Final = regex(rf"\[(\d{{1,3}})\](?:{_ONE_PORT}|=?\{{([^}}]*)\}})")
+_PORT: Final = regex(rf"\[\d+\] ?{_ONE_PORT}")
 _GDR: Final = regex(
     r"GPU Direct RDMA (Enabled|Disabled) for GPU (\S+) / HCA (\S+) "
     r"\(distance (\d{1,9}) [<=>]+ (\d{1,9})\)"
@@ -72,6 +78,8 @@ _CHANNELS: Final = regex(r"(\d{1,9}) coll channels, ")
 _INIT: Final = regex(
     r"Init timings(?: - \w+)?: rank (\d{1,9}) nranks (\d{1,9}) total (\d+(?:\.\d+)?) \(([^)]*)\)"
 )
+_PROVIDER: Final = regex(r"NET/OFI Selected [Pp]rovider is ([\w;-]{1,60})")
+_LADDER: Final = regex(r"[\w./+-]{1,200}:\d{1,6}(?: \(\w+\))? -> ([1-68])\b.{0,40}")
 _NVLS: Final = regex(r"NVLS multicast support is (not )?available on dev \d+.*")
 
 
@@ -81,20 +89,23 @@ class Errors:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def warn(self, proc: Process, text: str, at: At, when: str) -> None:
-        """A WARN line, or a text without a head that NCCL prints as one."""
+    def warn(self, proc: Process, text: str, at: At, when: str, file: str = "") -> None:
+        """A WARN line with the file of its head, or a text that NCCL prints as one."""
         proc.lines += 1
         proc.last = at
-        found = errors.classify(text)
+        found = errors.classify(text, file)
+        most = ERRORS_PER_PROCESS
         if found is None:
-            if not any(word in text for word in errors.HARMLESS):
-                unknown = self._job.stats.unknown_warnings
-                key = re.sub(r"0x[0-9a-f]+|\d+", "N", text)[:160]
-                if key in unknown or len(unknown) < SAMPLES_MOST:
-                    unknown[key] += 1
-            return
+            if any(word in text for word in errors.HARMLESS) or not text.strip():
+                return
+            unknown = self._job.stats.unknown_warnings
+            key = re.sub(r"0x[0-9a-f]+|\d+", "N", text)[:160]
+            if key in unknown or len(unknown) < SAMPLES_MOST:
+                unknown[key] += 1
+            most = UNKNOWN_PER_PROCESS
+            found = errors.UNKNOWN, {}
         form, values = found
-        if len(proc.errors) >= ERRORS_PER_PROCESS:
+        if len(proc.errors) >= most:
             proc.errors_more += 1
             return
         time = wrappers.time_s(when) if when else None
@@ -110,7 +121,7 @@ def _channel(
 
 def _ring(desk: Desk, proc: Process, tid: int, text: str, at: At, _when: str, whole: bool) -> None:
     if whole:
-        desk.registry.ring(proc, tid, text)
+        desk.registry.ring(proc, tid, text, at)
 
 
 def _trees(
@@ -180,8 +191,14 @@ def _net_ib(
     match = _USING.fullmatch(text) if whole else None
     if match is not None and not _NIC.sub("", match[1]).strip():
         proc.nics, proc.nics_at = _nics(match[1]), at
-        if proc.oob is None:
+        if proc.oob is None and match[2]:
             proc.oob, proc.oob_at = (match[2], match[3]), at
+
+
+def _ofi(_desk: Desk, proc: Process, _tid: int, text: str, at: At, _when: str, whole: bool) -> None:
+    match = _PROVIDER.match(text) if whole else None
+    if match is not None:
+        proc.provider, proc.provider_at = match[1], at
 
 
 def _nics(text: str) -> tuple[Nic, ...]:
@@ -223,8 +240,9 @@ def banner(job: Job, match: re.Match[str]) -> None:
 
 
 def _connected(
-    desk: Desk, proc: Process, tid: int, text: str, _at: At, _when: str, _whole: bool
+    desk: Desk, proc: Process, tid: int, text: str, at: At, _when: str, _whole: bool
 ) -> None:
+    proc.went_on = at
     rings = text.startswith("Connected all rings")
     spoken = desk.registry.speaker(proc, tid)
     if rings and spoken is not None and " GDR " in text:
@@ -287,6 +305,19 @@ def by_shape(
         spoken[1].channels = int(match[1])
 
 
+def ladder(proc: Process, tid: int, text: str, at: At) -> None:
+    """``transport/net.cc:1298 -> 6``: a step of an error on its way up."""
+    match = _LADDER.fullmatch(text)
+    if match is None:
+        return
+    code = int(match[1])
+    known = next((each for each in proc.ladders if (each.tid, each.code) == (tid, code)), None)
+    if known is not None:
+        known.last = text
+    elif len(proc.ladders) < LADDERS_PER_PROCESS:
+        proc.ladders.append(Ladder(tid, code, text, text, at))
+
+
 def _value(name: str, text: str) -> str:
     """The value echoed: numbers have a dot behind them, texts have not."""
     if name.removeprefix("NCCL_") in _WORDS:
@@ -306,6 +337,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "Bootstrap:": _bootstrap,
     "NET/IB": _net_ib,
     "NET/IB:": _net_ib,
+    "NET/OFI": _ofi,
     "cudaDriverVersion": _driver,
     "NCCL": _version,
     "Connected": _connected,

@@ -28,7 +28,7 @@ from commcheck.nccl.facts import Job
 from commcheck.nccl.judge import ID, TITLE, judge
 from commcheck.nccl.pipeline import scan_apart
 from commcheck.nccl.reader import Desk, FileReader
-from commcheck.nccl.rules_errors import first_cause
+from commcheck.nccl.rules_unnamed import first_error
 from commcheck.nccl.ruling import Judgement, rule_notes
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
@@ -260,9 +260,9 @@ def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
     lines.append(
         f"{job.stats.lines} lines of {len(job.files)} files read, {job.stats.nccl_lines} of NCCL"
     )
-    root = first_cause(case)
+    root = first_error(case)
     if root is not None:
-        lines.append(f"First cause: {root.proc.label}, {job.where(root.at)}: {root.text[:160]}")
+        lines.append(f"First error: {root.proc.label}, {job.where(root.at)}: {root.text[:160]}")
     unknown = len(judgement.not_judged)
     lines.append(f"{len(judgement.judged)} rules judged, {unknown} could not be")
     return tuple(lines)

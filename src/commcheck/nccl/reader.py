@@ -73,7 +73,7 @@ class Desk:
         twin = self.process(proc.host, proc.pid, at)
         twin.held = None
         twin.version, twin.network, twin.nics = proc.version, proc.network, proc.nics
-        twin.oob, twin.driver = proc.oob, proc.driver
+        twin.oob, twin.driver, twin.provider = proc.oob, proc.driver, proc.provider
         return twin
 
     def believe(self, proc: Process) -> None:
@@ -193,6 +193,8 @@ class FileReader:
             inner = "".join(parts)
             nested = wrappers.decode(inner)
             text = record.prefix + (nested.prefix + nested.text if nested else inner)
+        elif text[:1] in ("{", '"', " ") and text.lstrip()[:1] in ("{", '"'):
+            self._job.stats.unread_records += 1
         text, more = wrappers.without_repeats(text)
         self._job.stats.repeated += more
         for piece in text.split("\n"):
@@ -276,7 +278,8 @@ class FileReader:
         if level == "INFO ":
             self._info(speaker, message, at, when, whole=whole)
         elif level == "WARN ":
-            self._take(speaker, lambda: self._desk.on_error.warn(proc, message, at, when), at)
+            warn, file = self._desk.on_error.warn, head.file
+            self._take(speaker, lambda: warn(proc, message, at, when, file), at)
 
     @staticmethod
     def _told(proc: Process, prefix: str) -> None:
@@ -299,6 +302,8 @@ class FileReader:
                 handle(self._desk, speaker.proc, speaker.tid, text, at, when, whole)
             elif word[:1] in "0123456789[" or word[:5] in ("NCCL_", "ncclC"):
                 messages.by_shape(self._desk, speaker.proc, speaker.tid, text, at, when, whole)
+            elif ":" in word and word[-1].isdigit():
+                messages.ladder(proc, speaker.tid, text, at)
             return
         self._take(speaker, lambda: self._info(speaker, text, at, when, whole=whole), at)
 

@@ -40,7 +40,7 @@ def first_cause(case: Case) -> Error | None:
     """
     firsts: dict[int, Error] = {}
     for error in case.errors:
-        if not is_secondary(error):
+        if not is_secondary(error) and case.ended(error):
             firsts.setdefault(id(error.proc), error)
     found = list(firsts.values())
     if not found:
@@ -78,7 +78,7 @@ def times(count: int) -> str:
     return f" ({count} times)" if count > 1 else ""
 
 
-def _plain(
+def plain(
     rule: str, cause: Cause, *kinds: str, status: Status = Status.FAIL
 ) -> Callable[[Case], Ruling]:
     """A rule that fails where an error of a kind was printed; silence is only right with INFO."""
@@ -94,7 +94,7 @@ def _plain(
                 rule=rule,
                 cause=cause,
                 status=status,
-                reason=f"{_short(first)}{on(hosts)}{times(len(errors))}",
+                reason=f"{short(first)}{on(hosts)}{times(len(errors))}",
                 hosts=hosts,
                 evidence=tuple(case.where(error.at for error in errors)),
                 measured={"events": len(errors)},
@@ -105,7 +105,8 @@ def _plain(
     return judge
 
 
-def _short(error: Error) -> str:
+def short(error: Error) -> str:
+    """The text on one line, its beginning."""
     return " ".join(error.text.split())[:200]
 
 
@@ -221,7 +222,7 @@ def _driver(case: Case) -> Ruling:
             f"supports {driver // 1000}.{driver % 1000 // 10}"
         )
     else:
-        reason = f"{_short(errors[0])}{on(hosts)}"
+        reason = f"{short(errors[0])}{on(hosts)}"
     return wrong(
         Found(
             rule="LOG-017",
@@ -239,7 +240,7 @@ def _sizes(case: Case) -> Ruling:
     if not errors and not differ:
         return right()
     reason = (
-        _short(errors[0])
+        short(errors[0])
         if errors
         else f"ranks of one communicator say {sorted(differ[0].sizes)} ranks"
     )
@@ -271,46 +272,13 @@ def _victims(case: Case) -> Ruling:
     )
 
 
-def _nvls(case: Case) -> Ruling:
-    errors = case.of_kind("nvls")
-    said = {proc: proc.nvls for proc in case.procs if proc.nvls is not None}
-    split = (
-        {
-            case.machine(p.host)
-            for p in said
-            if len({on for q, on in said.items() if case.machine(q.host) == case.machine(p.host)})
-            > 1
-        }
-        if len(set(said.values())) > 1
-        else set()
-    )
-    if not errors and not split:
-        if said:
-            return right()
-        return other("NVLS is not mentioned: fewer than three GPUs in the domain, or switched off")
-    hosts = hosts_of(case, errors) or tuple(sorted(split))
-    return wrong(
-        Found(
-            rule="LOG-043",
-            cause=causes_errors.NVLS,
-            reason=f"{_short(errors[0])}{on(hosts)}"
-            if errors
-            else f"NVLS multicast works only on some GPUs of {fold_hosts(hosts)}",
-            hosts=hosts,
-            evidence=tuple(
-                case.where([*(e.at for e in errors), *(p.nvls_at for p in said if split)])
-            ),
-        )
-    )
-
-
 def _topology(case: Case) -> Ruling:
     errors = case.of_kind("topo-file")
     simple = case.job.simple_order
     if not errors and not simple:
         return right()
     hosts = hosts_of(case, errors) or tuple(dict.fromkeys(case.machine(h) for h in simple))
-    said = _short(errors[0]) if errors else "no path was found: NCCL falls back to simple order"
+    said = short(errors[0]) if errors else "no path was found: NCCL falls back to simple order"
     return wrong(
         Found(
             rule="LOG-044",
@@ -353,7 +321,7 @@ RULES: Final = (
     Rule(
         "LOG-010",
         "an interface was found",
-        _plain("LOG-010", causes.WRONG_INTERFACE, "no-interface"),
+        plain("LOG-010", causes.WRONG_INTERFACE, "no-interface"),
     ),
     Rule("LOG-011", "ranks can connect", _connect),
     Rule("LOG-015", "one size for all ranks", _sizes),
@@ -362,30 +330,28 @@ RULES: Final = (
     Rule(
         "LOG-021",
         "NVLink peers reach each other",
-        _plain("LOG-021", causes.P2P_REFUSED, "p2p-nvlink", "p2p-enable"),
+        plain("LOG-021", causes.P2P_REFUSED, "p2p-nvlink", "p2p-enable"),
     ),
     Rule(
         "LOG-037",
         "memory can be registered",
-        _plain("LOG-037", causes_errors.MEMLOCK, "verbs-memory"),
+        plain("LOG-037", causes_errors.MEMLOCK, "verbs-memory"),
     ),
     Rule(
         "LOG-039",
         "shared memory is large enough",
-        _plain("LOG-039", causes_errors.SHM, "shm-size", "shm-attach"),
+        plain("LOG-039", causes_errors.SHM, "shm-size", "shm-attach"),
     ),
     Rule(
-        "LOG-040", "one rank a GPU", _plain("LOG-040", causes_errors.DUPLICATE_GPU, "duplicate-gpu")
+        "LOG-040", "one rank a GPU", plain("LOG-040", causes_errors.DUPLICATE_GPU, "duplicate-gpu")
     ),
-    Rule("LOG-041", "CUDA calls succeed", _plain("LOG-041", causes_errors.CUDA, "cuda")),
     Rule(
         "LOG-042",
         "ranks call the same collectives",
-        _plain("LOG-042", causes_errors.MISMATCH, "truncated"),
+        plain("LOG-042", causes_errors.MISMATCH, "truncated"),
     ),
-    Rule("LOG-043", "NVLink SHARP works alike", _nvls),
     Rule("LOG-044", "the topology is known", _topology),
-    Rule("LOG-045", "NVLink between hosts works", _plain("LOG-045", causes_errors.MNNVL, "mnnvl")),
+    Rule("LOG-045", "NVLink between hosts works", plain("LOG-045", causes_errors.MNNVL, "mnnvl")),
     Rule("LOG-050", "nothing overrides NCCL's choice", _forced),
     Rule("LOG-054", "no victims of another failure", _victims),
 )

@@ -23,16 +23,23 @@ from commcheck.nccl.ruling import (
 from commcheck.report.ranges import fold_hosts
 
 
-def _gdr_gate(case: Case) -> Ruling | None:
+def _gdr_gate(case: Case, *, differ: bool = False) -> Ruling | None:
+    """Why GPU Direct is not judged. ``differ``: only whether the ranks are alike is asked."""
     if gated := not_over_network(case):
         return gated
-    if case.plugin and not (case.network or "").startswith("IBext"):
+    if case.plugin and not case.libfabric and not (case.network or "").startswith("IBext"):
         return unknown(
             f"{case.network} is a plugin: its lines need not show GPU Direct",
             "ask the plugin's log",
         )
-    if case.network == "Socket":
-        return other("the network is Socket: see LOG-001")
+    if case.network == "Socket" or any(proc.ofi_over_tcp for proc in case.world_procs):
+        return other("the network is TCP: see LOG-001")
+    if case.libfabric and not differ and not any(case.expected(p.host).gdr for p in case.procs):
+        # In EC2 only the P series has it, from p4d on (aws/aws-ofi-nccl#547).
+        return unknown(
+            "whether these instances have GPU Direct RDMA is not in the log",
+            "declare commcheck_gdr: true where they have (EC2: P series from p4d on)",
+        )
     return None
 
 
@@ -45,7 +52,7 @@ def _gdr_partly(case: Case) -> Ruling:
 
 
 def _gdr(case: Case, *, everywhere: bool) -> Ruling:
-    if gated := _gdr_gate(case):
+    if gated := _gdr_gate(case, differ=not everywhere):
         return gated
     comm = case.world
     members = [] if comm is None else [m for m in comm.members.values() if sum(m.net)]

@@ -100,6 +100,14 @@ def _moment(case: Case, error: Error) -> tuple[str, str]:
     return "LOG-032/033", f", {after:.0f} s after init"
 
 
+def _ipv4(gid: str) -> str:
+    """The IPv4 address that a GID carries; "" where it carries none."""
+    try:
+        return str(ipaddress.IPv6Address(gid).ipv4_mapped or "")
+    except ValueError:
+        return ""
+
+
 def _is_link_local(gid: str) -> bool:
     try:
         return bool(gid) and ipaddress.ip_address(gid).is_link_local
@@ -134,6 +142,7 @@ _WORDS: Final = {
     "Network is unreachable": "101",
     "Invalid argument": "22",
     "No such device": "19",
+    "No data available": "61",
 }
 _QP: Final = {
     "110": "the remote RoCE address does not answer",
@@ -141,7 +150,9 @@ _QP: Final = {
     "101": "the network of the remote RoCE address is unreachable",
     "22": "the local GID is empty or invalid",
     "19": "there is no GID at this index",
+    "61": "there is no GID at this index any more",
 }
+_UNREACHED: Final = ("110", "113", "101")
 
 
 def _modify_qp(case: Case) -> Ruling:
@@ -149,35 +160,38 @@ def _modify_qp(case: Case) -> Ruling:
     groups: dict[str, list[Error]] = {}
     for error in errors:
         said = error.values.get("error", "")
-        groups.setdefault(_WORDS.get(said, said), []).append(error)
+        code = error.values.get("errno") or error.values.get("code") or _WORDS.get(said, said)
+        groups.setdefault(code, []).append(error)
     found = []
     for code, members in sorted(groups.items(), key=lambda each: each[1][0].at):
         first = members[0]
         values = first.values
-        remote = values.get("remote", "")
+        local, remote = values.get("local", ""), values.get("remote", "")
+        wrong_index = _is_link_local(remote)
         hint = (
             f"; the remote GID {remote} is link-local: index {values.get('index', '?')} is wrong"
-            if _is_link_local(remote)
+            if wrong_index
             else ""
         )
+        unreached = code in _UNREACHED and not wrong_index
         device = f" on {values['dev']}" if "dev" in values else ""
         hosts = hosts_of(case, members)
         found.append(
             Found(
                 rule="LOG-036",
-                cause=causes_errors.QP_SETUP,
+                cause=causes_errors.UNREACHED if unreached else causes_errors.QP_SETUP,
                 reason=f"{fold_hosts(hosts) or 'a process'}: no RDMA connection{device}, error "
                 f"{code}: {_QP.get(code, 'see errno')}{hint}{times(len(members))}",
                 hosts=hosts,
                 evidence=tuple(case.where(e.at for e in members)),
                 measured={
                     "error": code,
-                    "local_gid": values.get("local", ""),
+                    "local_gid": local,
                     "remote_gid": remote,
                     "events": len(members),
-                    "next_check": "physical.roce-v2-gid",
+                    "next_check": f"physical.{'rail-reach' if unreached else 'roce-v2-gid'}",
                 },
-                places=places_of(first),
+                places={**places_of(first), "address": _ipv4(local), "peer_address": _ipv4(remote)},
             )
         )
     return wrong(*found)

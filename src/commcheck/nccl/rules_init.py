@@ -111,7 +111,7 @@ def _stuck(case: Case) -> Ruling:
         return unknown("a file ends in the middle of a line", "read the whole file")
     if len(comm.members) < comm.nranks:
         return other("ranks are missing: that the others wait is its consequence (LOG-013)")
-    errors = {error.proc for error in case.errors}
+    errors = {error.proc for error in case.errors if case.ended(error)}
     if any(m.proc in errors for _, m in stuck) or case.networks.keys() > {case.network}:
         return other("init ended in an error that another rule names")
     few = stuck if len(stuck) * 2 <= len(comm.members) else stuck[:8]

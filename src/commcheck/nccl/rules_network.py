@@ -45,8 +45,10 @@ def not_over_network(case: Case) -> Ruling | None:
 
 def _expects_rdma(case: Case, proc: Process) -> bool | None:
     """Whether the inventory, or the log itself, says that the host has RDMA NICs."""
-    declared = case.expected(proc.host).rdma
-    return declared if declared is not None else (True if proc.nics else None)
+    told = case.expected(proc.host)
+    if told.rdma is not None:
+        return told.rdma
+    return True if proc.nics or told.platform == "gpu-efa" else None
 
 
 def _socket(case: Case) -> Ruling:
@@ -54,22 +56,28 @@ def _socket(case: Case) -> Ruling:
         return gated
     if case.network is None:
         return unknown("no line says which network is used", INFO_EVERYWHERE)
-    on_tcp = case.networks.get("Socket", [])
+    if len(case.networks) > 1:
+        return right()
+    over_tcp = [proc for proc in case.world_procs if proc.ofi_over_tcp and case.libfabric]
+    on_tcp = case.networks.get("Socket", []) or over_tcp
     procs = [proc for proc in on_tcp if _expects_rdma(case, proc) is not False]
-    if not procs or len(case.networks) > 1:
+    if not procs:
         return right()
     sure = [proc for proc in procs if _expects_rdma(case, proc)]
     hosts = machines_of(case, sure or procs)
     why = "although they have RDMA NICs" if sure else "and no inventory says if they have RDMA NICs"
+    used = f"libfabric's provider {over_tcp[0].provider}" if over_tcp else "network Socket"
+    places = [proc.provider_at if over_tcp else proc.network_at for proc in procs]
+    below = "efa-devices" if over_tcp else "rdma-device-count"
     return wrong(
         Found(
             rule="LOG-001",
-            cause=causes.SOCKET_FALLBACK,
+            cause=causes.LIBFABRIC_TCP if over_tcp else causes.SOCKET_FALLBACK,
             status=Status.FAIL if sure else Status.WARN,
-            reason=f"{len(procs)} ranks on {fold_hosts(hosts)} use network Socket, {why}",
+            reason=f"{len(procs)} ranks on {fold_hosts(hosts)} use {used}, {why}",
             hosts=hosts,
-            evidence=tuple(case.where(proc.network_at for proc in procs)),
-            measured={"ranks_on_socket": len(procs), "next_check": "physical.rdma-device-count"},
+            evidence=tuple(case.where(places)),
+            measured={"ranks_on_socket": len(procs), "next_check": f"physical.{below}"},
         )
     )
 
@@ -108,14 +116,24 @@ def _no_device(case: Case) -> Ruling:
 
 
 def _verbs(case: Case) -> Ruling:
-    errors = case.of_kind("open-device", "no-verbs")
-    if not errors:
+    opened = case.of_kind("open-device")
+    missing = case.of_kind("no-verbs")
+    if not opened and not missing:
         return right()
+    if case.world is not None and (gated := not_over_network(case)):
+        return gated
+    if case.plugin and not opened:
+        return other(f"{case.network} carries the traffic, not the built-in transport")
+    # Up to 2.20 every host without rdma-core warns so: it need not have a NIC for it.
+    sure = [error for error in missing if case.expected(error.proc.host).rdma]
+    errors = opened + (sure or missing)
+    proven = opened or sure or any(proc.nics for proc in case.procs)
     hosts = machines_of(case, (error.proc for error in errors))
     return wrong(
         Found(
             rule="LOG-003",
             cause=causes.NO_DEVICE,
+            status=Status.FAIL if proven else Status.WARN,
             reason=f"{errors[0].text[:120]} on {fold_hosts(hosts) or 'an unnamed host'}",
             hosts=hosts,
             evidence=tuple(case.where(error.at for error in errors)),
@@ -159,6 +177,8 @@ def _plugin(case: Case) -> Ruling:
 
 def _mixed(case: Case) -> Ruling:
     comm = case.world
+    if comm is not None and not case.network_in_use:
+        return other("the network is not used by this job (one host, or one NVLink domain)")
     if comm is None or case.network is None:
         return unknown("no line says which network each rank uses", INFO_EVERYWHERE)
     lines = {"Socket" if net == "Socket" else "rdma" for net in comm.nets}

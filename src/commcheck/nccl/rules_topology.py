@@ -205,9 +205,8 @@ def _rails(case: Case) -> Ruling:
     for host in case.hosts:
         members = [m for m in comm.members.values() if case.machine(m.proc.host) == host]
         nics = max((m.proc.nics or () for m in members), key=len)
-        if case.network == "Socket" or not nics or len(members) < len(nics):
+        if case.network == "Socket" or not nics:
             continue
-        judged = True
         names = {m.proc.host for m in members}
         counts = {
             nic.name: sum(
@@ -218,6 +217,12 @@ def _rails(case: Case) -> Ruling:
         rails = {rail.partition("/")[0] for rail in case.expected(host).nics or ()}
         if rails:  # a NIC that is none of them, for storage, has nothing to carry
             counts = {name: n for name, n in counts.items() if rails & set(name.split("+"))}
+        else:  # nor has one of another link type, for the host itself
+            busy = max(nics, key=lambda nic: counts[nic.name]).link
+            counts = {nic.name: counts[nic.name] for nic in nics if nic.link == busy}
+        if len(members) < len(counts):
+            continue
+        judged = True
         idle = [name for name, n in counts.items() if n == 0]
         if not counts or (not idle and max(counts.values()) <= UNEVEN * min(counts.values())):
             continue

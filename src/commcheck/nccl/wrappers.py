@@ -7,6 +7,7 @@ they tell (time, rank, pod).
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from datetime import UTC, datetime
@@ -16,7 +17,13 @@ from commcheck.command import ANSI
 from commcheck.lazy import dataclass, regex
 
 _CRI: Final = regex(r"(\d{4}-\d\d-\d\dT\S{9,30}) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
-_KEYS: Final = ("log", "message", "msg", "text")
+_KEYS: Final = ("log", "message", "msg", "text", "textPayload", "line")
+"""Of Docker, shippers, CloudWatch, Elasticsearch, Google Cloud (textPayload) and Loki (line)."""
+
+_INSIDE: Final = ("_source", "jsonPayload")
+_MEMBER: Final = regex(rf'\s*"(?:{"|".join(_KEYS)})": *("(?:[^"\\]|\\.)*"),?\s*')
+"""A line of a document that was printed with indents."""
+
 _REPEATED: Final = regex(r" *\[repeated (\d{1,9})x across cluster\].*", re.DOTALL)
 _RANK: Final = regex(r"\[rank(\d{1,6})\]:")
 _LOCAL: Final = regex(r"\[default(\d{1,4})\]:")
@@ -38,9 +45,14 @@ class Record:
 
 
 def decode(line: str) -> Record | None:
-    """The record of a Docker, shipper or CRI line, or None where it is a plain line."""
-    if line.startswith("{"):
+    """The record of a Docker, shipper, exported or CRI line, or None where it is a plain line."""
+    first = line[:1]
+    if first == "{":
         return _json(line)
+    if first in (" ", "\t", '"') and (member := _MEMBER.fullmatch(line)):
+        return _member(member[1])
+    if '"' in line and (field := _csv(line)):
+        return Record(field, goes_on=False, stream="", prefix="")
     match = _CRI.fullmatch(line) if line[:2] == "20" else None
     if match is None:
         return None
@@ -54,10 +66,12 @@ def _json(line: str) -> Record | None:
         return None
     if not isinstance(data, dict):
         return None
-    key = next((key for key in _KEYS if isinstance(data.get(key), str)), None)
-    if key is None:
+    text, key = _text(data)
+    if text is None:
+        inside = (value for name in _INSIDE if isinstance(value := data.get(name), dict))
+        text, _ = _text(next(inside, {}))
+    if text is None:
         return None
-    text: str = data[key]
     told = str(data.get("time") or data.get("@timestamp") or "")
     pod = data.get("kubernetes")
     if isinstance(pod, dict) and isinstance(pod.get("pod_name"), str):
@@ -70,6 +84,33 @@ def _json(line: str) -> Record | None:
         str(data.get("stream", "")),
         f"{told} " if told else "",
     )
+
+
+def _text(data: dict[str, object]) -> tuple[str | None, str]:
+    """The line in a record, and its key."""
+    found = ((value, key) for key in _KEYS if isinstance(value := data.get(key), str))
+    return next(found, (None, ""))
+
+
+def _member(quoted: str) -> Record | None:
+    try:
+        text = str(json.loads(quoted))
+    except ValueError:
+        return None
+    return Record(text.removesuffix("\n"), goes_on=False, stream="", prefix="")
+
+
+def _csv(line: str) -> str:
+    """The quoted field of a table's row that holds NCCL's line, or ""."""
+    at = line.find(" NCCL ")
+    start = line.rfind('"', 0, at) if at > 0 else -1
+    if start < 0 or (start > 0 and line[start - 1] != ","):
+        return ""
+    try:
+        row = next(csv.reader([line]), [])
+    except csv.Error:
+        return ""
+    return next((field for field in row if " NCCL " in field), "")
 
 
 def cleaned(line: bytes) -> str:

@@ -20,6 +20,7 @@ from commcheck.nccl.causes import (
     DRIVER_OLD,
     GDR_OFF,
     INIT_STUCK,
+    LIBFABRIC_TCP,
     LINK_TYPE,
     MIXED_NETWORKS,
     NIC_LIST,
@@ -49,6 +50,7 @@ from commcheck.nccl.causes_errors import (
     DESYNC,
     DUPLICATE_GPU,
     FORCED,
+    GPU_MEMORY,
     MEMLOCK,
     MISMATCH,
     MNNVL,
@@ -60,6 +62,8 @@ from commcheck.nccl.causes_errors import (
     SLOW_INIT,
     TIMEOUT,
     TOPOLOGY_FILE,
+    UNNAMED,
+    UNREACHED,
 )
 from commcheck.nccl.causes_hccl import (
     HCCL_CODE,
@@ -85,13 +89,14 @@ from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
 from commcheck.nccl.processes import Users
-from tests.nccl.made import job, judged, ranks
+from tests.nccl.made import job, judged, ranks, read_all
 
 EMPTY = "step 1 loss 2.0\n"
 GOOD = job()
 R0, R1, R2, R3 = ranks()
 BANNER = "NCCL version 2.21.5+cuda12.4\n"
 ROCE = {"platform": "gpu-roce"}
+EFA = {"platform": "gpu-efa"}
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,13 @@ def without(text: str, *words: str) -> str:
     return "".join(
         line for line in text.splitlines(keepends=True) if not any(w in line for w in words)
     )
+
+
+def ofi(provider: str, *, gdr: bool = True) -> str:
+    """A job over libfabric, as the plugin of EFA and Slingshot prints it."""
+    text = without(job(network="AWS Libfabric", gdr=gdr), "NET/IB : Using")
+    selected = f"NET/OFI Selected Provider is {provider} (found 4 nics)"
+    return "".join(rank.info(selected) for rank in ranks()) + text
 
 
 COMPLETED = (
@@ -205,6 +217,8 @@ LINKED = (
 ROWS = [
     Row("LOG-001", SOCKET_FALLBACK, job(network="Socket", nics=0), given=ROCE,
         unknown=without(GOOD, "Using network")),
+    Row("LOG-001", LIBFABRIC_TCP, ofi("tcp", gdr=False), right=ofi("efa"), given=EFA,
+        unknown=without(GOOD, "Using network")),
     Row("LOG-002", NO_DEVICE, without(GOOD, "n2:100:160 [0] NCCL INFO NET/IB", "n2:101:161 [1] NCCL INFO NET/IB")
         + R2.info("NET/IB : No device found.") + R3.info("NET/IB : No device found."), given=ROCE,
         unknown=BANNER),
@@ -258,12 +272,14 @@ ROWS = [
     Row("LOG-032", RETRY_EXCEEDED, GOOD + R0.warn(COMPLETED.format(12)), told_as="LOG-032/033",
         unknown=GOOD + R0.warn(COMPLETED.format(5))),
     Row("LOG-035", COMPLETION, GOOD + R0.warn(COMPLETED.format(10))),
-    Row("LOG-036", QP_SETUP, GOOD + R0.warn("Call to ibv_modify_qp failed with error No route to host")),
+    Row("LOG-036", QP_SETUP, GOOD + R0.warn("Call to ibv_modify_qp failed with error Invalid argument")),
+    Row("LOG-036", UNREACHED, GOOD + R0.warn("Call to ibv_modify_qp failed with error No route to host")),
     Row("LOG-037", MEMLOCK, GOOD + R0.warn("Call to ibv_reg_mr failed with error Cannot allocate memory")),
     Row("LOG-038", ASYNC_EVENT, GOOD + R0.warn("NET/IB : mlx5_0:1 Got async event : port error")),
     Row("LOG-039", SHM, GOOD + R0.warn("Error: failed to extend /dev/shm/nccl-abcdef to 33030528 bytes, error: No space left on device (28)")),
     Row("LOG-040", DUPLICATE_GPU, GOOD + R0.warn("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 18000")),
-    Row("LOG-041", CUDA, GOOD + R0.warn("Cuda failure 2 'out of memory'")),
+    Row("LOG-041", CUDA, GOOD + R0.warn("Cuda failure 999 'unknown error'")),
+    Row("LOG-041", GPU_MEMORY, GOOD + R0.warn("Cuda failure 2 'out of memory'")),
     Row("LOG-042", MISMATCH, GOOD + R0.warn("Message truncated : received 1024 bytes instead of 256")),
     Row("LOG-043", NVLS, GOOD + R0.warn("Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 1 'invalid argument'"),
         right=GOOD + R0.info("NVLS multicast support is available on dev 0")),
@@ -277,6 +293,7 @@ ROWS = [
         right=GOOD + TIMED.format(0, 7, "ALLREDUCE") + TIMED.format(1, 7, "ALLREDUCE")),
     Row("LOG-050", FORCED, GOOD + R0.info("NCCL_ALGO set by environment to Ring"), status=Status.WARN,
         unknown=without(GOOD, "set by environment")),
+    Row("LOG-056", UNNAMED, GOOD + R0.warn("socketStartConnect: socket() failed : Too many open files", "misc/socket.cc:4")),
     Row("HLOG-001", HCCL_PEER, "EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n", right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-001", HCCL_CODE, "EI9999: 2024-08-05-18:15:21.270.506 Inner error.\n", right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-001", HCCL_CODE, hccl_error("something else entirely"), right=HCCL_GOOD, unknown=KEY, status=Status.WARN),
@@ -345,6 +362,162 @@ def test_unknown(row: Row) -> None:
     assert ruling.state == "unknown", ruling
     assert ruling.why
     assert ruling.turn_on
+
+
+def test_without_rdma_core_only_a_job_that_has_a_network_suffers() -> None:
+    """NVIDIA/nccl#340, NVIDIA/nccl#766: a workstation whose only NIC is Ethernet."""
+    line = "Failed to open libibverbs.so[.1]"
+    one = job(ONE_HOST, network="Socket", nics=0) + ONE_HOST[0].warn(line)
+    (verdict,) = judged(one).verdicts
+    assert verdict.status is Status.PASS
+    assert judged(one, **ROCE).verdicts[0].status is Status.PASS
+    assert judged(one + TIMED.format(0, 7, "ALLREDUCE")).rulings["LOG-048"].state == "wrong"
+    two = job(network="Socket", nics=0) + R0.warn(line)
+    assert [f.status for f in judged(two).rulings["LOG-003"].found] == [Status.WARN]
+    assert [f.status for f in judged(two, **ROCE).rulings["LOG-003"].found] == [Status.FAIL]
+    alone = R0.warn(line)
+    assert [f.status for f in judged(alone).rulings["LOG-003"].found] == [Status.WARN]
+    plugin = without(job(network="AWS Libfabric"), "NET/IB : Using") + alone
+    assert judged(plugin, **ROCE).rulings["LOG-003"].state == "other"
+
+
+OLD = without(job(complete=False), "nNodes")
+"""Stuck in init, before 2.20 or before any line that counts the hosts."""
+
+
+def test_ranks_of_hosts_that_were_not_read_are_not_missing() -> None:
+    (verdict,) = judged(of_host("n2", OLD)).verdicts
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-055")
+    assert "2 of 4 ranks may run elsewhere: it shows 1 host" in verdict.reason
+    assert judged(of_host("n2", OLD)).rulings["LOG-013"].state == "unknown"
+    eight = without(job(ranks(("n1", "n2", "n3", "n4")), complete=False), "nNodes")
+    files = {name: of_host(name, eight) for name in ("n1", "n3")}
+    assert judged(read_all(files)).rulings["LOG-013"].state == "unknown"
+    # One stream of the whole job, or a hole between the ranks of a host: they did not come.
+    assert judged("".join(files.values())).rulings["LOG-013"].state == "wrong"
+    four = without(job(ranks(("n1", "n2"), 4), skip=[6], complete=False), "nNodes")
+    assert judged(of_host("n2", four)).rulings["LOG-013"].state == "wrong"
+
+
+def test_a_warning_that_no_rule_knows_is_no_pass() -> None:
+    """It fails where NCCL's own error follows it, unless the process went on."""
+    odd, step = R0.warn("the moon is in the way"), R0.info("transport/net.cc:1298 -> 2")
+    (alone,) = judged(GOOD + odd).verdicts
+    assert (alone.rule, alone.status) == ("LOG-056", Status.WARN)
+    assert "the moon is in the way on n1, and no error followed" in alone.reason
+    (ended,) = judged(GOOD + odd + step).verdicts
+    assert (ended.rule, ended.status) == ("LOG-056", Status.FAIL)
+    (went_on,) = judged(odd + step + GOOD).verdicts
+    assert (went_on.rule, went_on.status) == ("LOG-056", Status.WARN)
+    (call,) = judged(R0.warn("Call to ibv_reg_mr failed") + GOOD).verdicts
+    assert (call.rule, call.status) == ("LOG-056", Status.WARN)
+    known = judged(GOOD + R1.warn(COMPLETED.format(12)) + odd + step)
+    assert [v.rule for v in known.verdicts] == ["LOG-032/033"]
+    late = judged(odd + GOOD + R1.warn(COMPLETED.format(12)))
+    assert [v.rule for v in late.verdicts] == ["LOG-032/033"]
+    assert judged(odd + TIMED.format(0, 7, "ALLREDUCE")).rulings["LOG-048"].state == "wrong"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Call to ibv_create_qp failed",
+        "Call to ibv_reg_dmabuf_mr failed with error Operation not supported",
+        "Call to recv from 192.0.2.12<41234> failed : Connection timed out",
+        "NET/OFI Request 0x7f0a completed with error. RC: 113. Error: 4123 (unreachable remote)",
+        "NET/OFI Unable to register memory (type = 1) for device 0. RC: 12, Error: Cannot allocate memory",
+    ],
+)
+def test_failed_calls(text: str) -> None:
+    (verdict,) = judged(GOOD + R0.warn(text)).verdicts
+    assert (verdict.rule, verdict.status) == ("LOG-056", Status.FAIL)
+
+
+def test_an_error_of_which_only_the_ladder_is_printed() -> None:
+    steps = ("misc/socket.cc:564 -> 2", "bootstrap.cc:270 -> 2", "group.cc:64 -> 2 [Async thread]")
+    (verdict,) = judged(GOOD + "".join(map(R0.info, steps))).verdicts
+    assert (verdict.rule, verdict.status) == ("LOG-056", Status.FAIL)
+    assert "misc/socket.cc:564 -> 2 ... group.cc:64 -> 2 [Async thread] on n1" in verdict.reason
+    (aside,) = judged(GOOD + R0.info("register.cc:70 -> 1")).verdicts
+    assert aside.status is Status.WARN
+    (remote,) = judged(GOOD + R0.info("proxy.cc:878 -> 6 [Progress Thread]")).verdicts
+    assert (remote.kind, remote.rule) == (Kind.UNDECIDABLE, "LOG-054")
+    waiting = TIMED.format(0, 7, "ALLREDUCE") + R0.info("enqueue.cc:9 -> 3")
+    assert judged(GOOD + waiting).rulings["LOG-056"].state == "right"
+
+
+def test_sockets_that_a_peer_closed_at_the_end_are_no_error() -> None:
+    """NVIDIA/Fuser#3055: a run that passed its tests ends like this."""
+    closed = "".join(map(R0.info, ("misc/socket.cc:47 -> 3", "misc/socket.cc:832 -> 3")))
+    (verdict,) = judged(GOOD + closed).verdicts
+    assert verdict.status is Status.PASS
+    assert judged(job(complete=False) + closed).rulings["LOG-054"].state == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "cause"),
+    [
+        ("error Connection timed out", "110", UNREACHED),  # up to 2.18
+        ("error Connection timed out errno 110", "110", UNREACHED),
+        ("error Network is unreachable [errno 101]", "101", UNREACHED),
+        ("errno 22", "22", QP_SETUP),
+        ("61 No data available, on dev mlx5_0:1, curr state INIT, next state RTR, local GID index 3, local GID ::, remote GID ::ffff:198.51.100.12", "61", QP_SETUP),
+        ("110 Connection timed out, on dev mlx5_0:1, curr state INIT, next state RTR, local GID index 3, local GID ::ffff:198.51.100.11, remote GID fe80::5aa2:e1ff:fe10:2b7c", "110", QP_SETUP),
+    ],
+)  # fmt: skip
+def test_why_a_connection_was_not_set_up(text: str, code: str, cause: Cause) -> None:
+    (found,) = (
+        judged(GOOD + R0.warn(f"Call to ibv_modify_qp failed with {text}")).rulings["LOG-036"].found
+    )
+    assert (found.measured["error"], found.cause) == (code, cause)
+    assert "see errno" not in found.reason
+
+
+def test_the_two_addresses_that_do_not_reach_each_other() -> None:
+    """NVIDIA/nccl#2013: rails that are not connected; NCCL_CROSS_NIC=0 keeps to them."""
+    line = "Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_3:1, curr state INIT, next state RTR, local GID index 3, local GID ::ffff:198.51.100.11, remote GID ::ffff:198.51.100.12"
+    (verdict,) = judged(GOOD + R0.warn(line)).verdicts
+    assert verdict.remedies[0].command == "ping -c3 -I 198.51.100.11 198.51.100.12"
+    assert "NCCL_CROSS_NIC=0" in verdict.remedies[-1].effect.en
+
+
+def test_a_cuda_failure_of_nvls_is_no_broken_gpu() -> None:
+    """NVIDIA/nccl#1788 and #1672; what an earlier failure left behind is none of its own."""
+    for failed in (
+        "401 'the operation cannot be performed in the present state'",
+        "2 'out of memory'",
+    ):
+        line = R0.warn(f"Cuda failure {failed}", "transport/nvls.cc:254")
+        (verdict,) = judged(GOOD + line + R0.info("transport/nvls.cc:409 -> 1")).verdicts
+        assert (verdict.rule, verdict.cause) == ("LOG-043", NVLS)
+        said = [f"{remedy.command} {remedy.effect.en}" for remedy in verdict.remedies]
+        assert "NCCL_NVLS_ENABLE=0" in said[2]
+        assert "restart" in said[3]
+    sticky = R0.warn(
+        "Cuda failure 700 'an illegal memory access was encountered'", "transport/nvls.cc:254"
+    )
+    assert judged(GOOD + sticky).verdicts[0].rule == "LOG-041"
+
+
+def test_simple_order_is_told_at_both_levels() -> None:
+    text = "Could not find a path for pattern 4, falling back to simple order"
+    for line in (R0.warn(text, "graph/search.cc:765"), R0.info(text)):
+        assert [v.rule for v in judged(GOOD + line).verdicts] == ["LOG-044"]
+
+
+def test_warn_level_with_a_warning() -> None:
+    odd, done = judged(BANNER + R0.warn("the moon is in the way")).verdicts
+    assert (odd.rule, odd.status, done.kind) == ("LOG-056", Status.WARN, Kind.UNDECIDABLE)
+    assert "no warning" not in done.reason
+    reset = "Call to recv from 192.0.2.12<41234> failed : Connection reset by peer"
+    (victim,) = judged(BANNER + R0.warn(reset)).verdicts
+    assert (victim.kind, victim.rule) == (Kind.UNDECIDABLE, "LOG-054")
+    assert "read the log of 192.0.2.12" in victim.reason
+
+
+def test_many_unknown_warnings_hide_no_later_error() -> None:
+    noise = "".join(R0.warn(f"the moon is in the way {n}") for n in range(60))
+    assert judged(GOOD + noise + R0.warn(COMPLETED.format(12))).verdicts[0].rule == "LOG-032/033"
 
 
 def test_victims_need_the_log_of_the_peer() -> None:
@@ -429,7 +602,9 @@ HEALTHY = {
     .replace(" [send]", "").replace(" [receive]", ""),
     "SHARP": GOOD + R0.info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA")
     + R0.info("CollNet 00/0 : 0 [send] via COLLNET/SHARP/1/GDRDMA"),
-    "AWS OFI": without(job(network="AWS Libfabric"), "NET/IB : Using"),
+    "EFA": ofi("efa"),
+    "EFA without GPU Direct, as a g5 has it": ofi("efa", gdr=False),
+    "Slingshot": ofi("cxi"),
 }  # fmt: skip
 
 
@@ -437,6 +612,33 @@ HEALTHY = {
 def test_healthy(name: str) -> None:
     (verdict,) = judged(HEALTHY[name]).verdicts
     assert (verdict.status, verdict.rule) == (Status.PASS, "LOG-055"), verdict
+
+
+@pytest.mark.parametrize("provider", ["tcp", "tcp;ofi_rxm", "sockets", "udp;ofi_rxd"])
+def test_libfabric_over_tcp(provider: str) -> None:
+    text = ofi(provider, gdr=False)
+    (found,) = judged(text, **EFA).verdicts
+    assert (found.rule, found.status, found.cause) == ("LOG-001", Status.FAIL, LIBFABRIC_TCP)
+    assert f"use libfabric's provider {provider}" in found.reason
+    # An instance without EFA may have nothing else.
+    assert [v.status for v in judged(text).verdicts] == [Status.WARN]
+    newer = text.replace(" (found 4 nics)", ", fabric is 192.0.2.0/24 (found 1 nics)")
+    newer = newer.replace("Selected Provider", "Selected provider")
+    assert [v.rule for v in judged(newer, **EFA).verdicts] == ["LOG-001"]
+
+
+def test_gpu_direct_of_libfabric_is_judged_where_it_is_declared() -> None:
+    """aws/aws-ofi-nccl#104 and #547: p3dn and the g series have none."""
+    plain = ofi("efa", gdr=False)
+    rulings = judged(plain, **EFA).rulings
+    assert {rulings[rule].state for rule in ("LOG-025", "LOG-029")} == {"unknown"}
+    assert "LOG-025" in [v.rule for v in judged(plain, **EFA, gdr=True).verdicts]
+    part = "".join(
+        line.replace("/GDRDMA", "") if line.startswith("n2") else line
+        for line in ofi("efa").splitlines(True)
+    )
+    (found,) = judged(part).verdicts
+    assert (found.rule, found.status, found.hosts) == ("LOG-026", Status.FAIL, ("n2",))
 
 
 def test_warn_level_is_no_pass_and_no_finding() -> None:
@@ -586,6 +788,15 @@ def test_a_storage_nic_has_nothing_to_carry() -> None:
     assert judged(idle).rulings["LOG-024"].found[0].status is Status.WARN
 
 
+def test_a_nic_of_another_link_type_has_nothing_to_carry() -> None:
+    """The Ethernet NIC of a host with InfiniBand rails, which HPC-X lists, too."""
+    text = job(link="IB/SHARP").replace(" [RO]; OOB", " [2]mlx5_an0:1/RoCE [RO]; OOB")
+    assert judged(text).rulings["LOG-024"].state == "right"
+    idle = judged(text.replace("via NET/IB/1", "via NET/IB/0")).rulings["LOG-024"].found
+    assert "mlx5_0 2, mlx5_1 0" in idle[0].reason
+    assert "an0" not in idle[0].reason
+
+
 def test_rccl_skips_what_is_of_cuda() -> None:
     judgement = judged("RCCL version : 2.22.3-develop:abc\n" + job(driver=11080))
     assert judgement.rulings["LOG-017"].state == "other"
@@ -672,6 +883,11 @@ def test_ranks_that_log_warnings_only() -> None:
     assert verdict.kind is Kind.NOT_APPLICABLE
     found = on_host(NOTHING, running=running(BANNER + R0.warn("Cuda failure 2 'out of memory'")))
     assert (found[0].rule, found[0].status) == ("LOG-041", Status.FAIL)
+    odd = on_host(NOTHING, running=running(BANNER + R0.warn("the moon is in the way")))
+    assert [(v.rule, v.status) for v in odd] == [("LOG-056", Status.WARN)]
+    victim = R0.warn("socketProgress: Connection closed by remote peer n9<4000>")
+    (verdict,) = on_host(NOTHING, running=running(BANNER + victim))
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-054")
 
 
 def test_a_log_that_could_not_be_written() -> None:
