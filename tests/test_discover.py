@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.discover import bundled_folder, discover, in_order_of_needs, validate_edges
+from commcheck.discover import bundled_folder, discover, in_order_of_needs, strays, validate_edges
 from commcheck.errors import CheckError
 from commcheck.judge import judge_host
 from commcheck.model import Host, Kind, Machine, Status
@@ -115,6 +115,29 @@ def test_a_broken_site_check_answers_error(tmp_path: Path, text: str, says: str)
     status, kind, reason = verdict_of(tmp_path / "site", "physical.our-own", tmp_path)
     assert (status, kind) == (Status.ERROR, Kind.CHECK)
     assert says in reason
+
+
+def test_a_check_in_no_layers_folder_is_told(tmp_path: Path) -> None:
+    path = site(tmp_path / "checks", "our_own")
+    stray = tmp_path / "checks" / "phsyical" / "our_other.py"
+    stray.parent.mkdir()
+    stray.write_text(CHECK.format(id="physical.our-other", needs="()"))
+    (stray.parent / "notes.py").write_text("raise SystemExit('it was run')\n")
+    path.with_name("_helper.py").write_text("")
+    says = (
+        f"{stray}: warning: not asked: folder 'phsyical' is none of physical, library, runtime, "
+        "application (did you mean 'physical'?) [layer]"
+    )
+    assert strays(cwd=tmp_path) == strays([tmp_path / "checks"], cwd=tmp_path / "x") == (says,)
+    assert strays(cwd=bundled_folder("checks").parent) == ()
+
+
+def test_a_named_folder_holds_folders_of_layers(tmp_path: Path) -> None:
+    site(tmp_path / "site", "our_own")
+    with pytest.raises(CheckError, match=f"name the one above it: --checks {tmp_path / 'site'} "):
+        discover([tmp_path / "site" / "physical"], cwd=tmp_path)
+    with pytest.raises(CheckError, match=r"holds none of the folders physical, .*application \["):
+        discover([tmp_path], cwd=tmp_path)
 
 
 def test_an_id_of_another_layer_is_broken(tmp_path: Path) -> None:

@@ -440,6 +440,13 @@ def test_a_place_with_a_hostile_name_is_refused() -> None:
     assert "no name we would put into a command" in verdict.reason
 
 
+def test_a_remedy_whose_place_nobody_fills_does_not_hide_the_fail() -> None:
+    misspelt = Remedy("ip link set {netdv} mtu {mtu}", WORDS, WORDS)
+    verdict = failed(replace(CAUSE, remedies=(misspelt,)), "too small", netdev="eth2", mtu=9000)
+    assert verdict.status is Status.FAIL
+    assert verdict.remedies[0].command == "ip link set <NETDV> mtu 9000"
+
+
 def test_a_host_of_unknown_platform_is_undecidable_not_passed() -> None:
     roce_only = rail_check("physical.roce", platforms=frozenset({"gpu-roce"}))
     result = run(roce_only, machine=Machine("gpu-01"))["physical.roce"]

@@ -29,7 +29,7 @@ def lines(cwd: Path, *paths: str, today: date = TODAY) -> list[str]:
     ]
 
 
-def check_file(cwd: Path, text: str, name: str = "physical/pfc_depth.py") -> str:
+def check_file(cwd: Path, text: str, name: str = "physical/pfc_enabled.py") -> str:
     path = cwd / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
@@ -153,6 +153,70 @@ def test_check_files_that_say_too_little(tmp_path: Path, old: str, new: str, say
     text = GOOD.replace("import Machine", "import Cause, Machine").replace(old, new)
     name = check_file(tmp_path, text)
     assert name + says in lines(tmp_path, name)
+
+
+FAILING = (
+    GOOD.replace("Nothing, passed", "Nothing, Reader, failed, reads")
+    .replace("import Machine", "import Cause, Machine, Rail, Remedy")
+    .replace(
+        "def judge(_seen: Nothing, _machine: Machine",
+        "from dataclasses import dataclass\n"
+        "from commcheck.command import Command\n"
+        'READER = Reader("qos", (Command(("mlnx_qos", "-i", "{netdev}")),), str, Rail)\n'
+        "@dataclass(frozen=True, slots=True)\n"
+        "class Seen:\n"
+        "    qos: str = reads(READER)\n"
+        'REMEDY = Remedy("mlnx_qos -i {netdev} --pfc {row}", Words("a", "b"), Words("a", "b"))\n'
+        'OFF = Cause("pfc-off", Words("a", "b"), Words("a", "b"), (REMEDY,))\n'
+        "def judge(_seen: Seen, _rail: Rail",
+    )
+    .replace('passed("fine")', 'failed(OFF, "off", netdev=_rail.netdev, **{"row": "1"})')
+    .replace("subject=Machine,\n    seen=Nothing", "subject=Rail,\n    seen=Seen")
+    .replace("judge=judge,", "judge=judge,\n    causes=(OFF,),")
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("", "", ""),
+        (
+            "{netdev} --pfc",
+            "{netdv} --pfc",
+            "cause pfc-off: nothing in the file fills {netdv} (did you mean 'netdev'?)",
+        ),
+        ("{row}", "{bits}", "cause pfc-off: nothing in the file fills {bits}"),
+        (
+            '"{netdev}")',
+            '"{netdv}")',
+            "reader qos: a rail has no netdv (did you mean 'netdev'?)",
+        ),
+    ],
+    ids=["whole", "typo", "not-given", "command"],
+)
+def test_a_place_is_one_that_something_fills(tmp_path: Path, old: str, new: str, says: str) -> None:
+    name = check_file(tmp_path, FAILING.replace(old, new) if old else FAILING)
+    assert [line.partition(" error: ")[2] for line in lines(tmp_path, name)] == (
+        [f"{says} [check-place]"] if says else []
+    )
+
+
+def test_an_id_is_the_name_of_the_file(tmp_path: Path) -> None:
+    name = check_file(tmp_path, GOOD, "physical/pfc_depth.py")
+    assert lines(tmp_path, name) == [
+        f"{name}:17:1: error: its id 'physical.pfc-enabled' is not the file's name, which says "
+        "'physical.pfc-depth' [check-id]"
+    ]
+
+
+def test_a_check_beside_the_layers_is_told(tmp_path: Path) -> None:
+    check_file(tmp_path, GOOD)
+    check_file(tmp_path, GOOD, "phsyical/pfc_enabled.py")
+    check_file(tmp_path, "X = 1\n", "tools/count.py")
+    assert lines(tmp_path, ".") == [
+        "phsyical/pfc_enabled.py:1:1: error: folder 'phsyical' is none of physical, library, "
+        "runtime, application (did you mean 'physical'?) [layer]"
+    ]
 
 
 def test_a_check_lives_in_the_folder_of_its_layer(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import MISSING, field, fields, replace
 from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
+from commcheck.command import IN_BRACES
 from commcheck.lazy import dataclass, regex
 from commcheck.model import (
     PLATFORMS,
@@ -405,16 +406,16 @@ def known_to(accelerator: str, remedies: Iterable[Remedy]) -> tuple[Remedy, ...]
 
 
 def remedies_for(cause: Cause, places: Mapping[str, object]) -> tuple[Remedy, ...]:
-    """The cause's remedies, their commands filled. Raises ``KeyError`` for a place not given."""
+    """The cause's remedies, their commands filled; a place that was not given stays to be seen."""
 
     def fill(match: re.Match[str]) -> str:
-        value = str(places[match[1]])
+        value = str(places.get(match[1], ""))
         if not _FILLER.fullmatch(value):
-            # Shown as a place: better an unfilled command than a hostile one that gets pasted.
+            # Shown as a place: better an unfilled command than a hostile one that gets pasted, and
+            # than a fail that is lost because its remedy has a typing error.
             return "<" + match[1].upper() + ">"
         return value
 
     return tuple(
-        replace(remedy, command=re.sub(r"\{(\w+)\}", fill, remedy.command))
-        for remedy in cause.remedies
+        replace(remedy, command=IN_BRACES.sub(fill, remedy.command)) for remedy in cause.remedies
     )

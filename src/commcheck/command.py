@@ -50,13 +50,14 @@ class Command:
         return " ".join(self.said_as or self.argv)
 
 
-_IN_BRACES: Final = regex(r"\{(\w+)\}")
+IN_BRACES: Final = regex(r"\{(\w+)\}")
+"""A place of a command, or of a remedy's, by name: ``{netdev}``."""
 
 
 @lru_cache(maxsize=1024)
 def _places(argv: tuple[str, ...]) -> tuple[str, ...]:
     """The names of the places in a command, each once."""
-    return tuple(dict.fromkeys(name for word in argv for name in _IN_BRACES.findall(word)))
+    return tuple(dict.fromkeys(name for word in argv for name in IN_BRACES.findall(word)))
 
 
 def _value(name: str, subject: Subject) -> str:
@@ -76,7 +77,7 @@ def _filled(command: Command, values: tuple[str, ...]) -> Command:
     by_name = dict(zip(names, values, strict=True))
 
     def fill(words: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_IN_BRACES.sub(lambda match: by_name[match[1]], word) for word in words)
+        return tuple(IN_BRACES.sub(lambda match: by_name[match[1]], word) for word in words)
 
     return replace(command, argv=fill(command.argv), said_as=fill(command.said_as))
 

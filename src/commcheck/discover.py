@@ -12,19 +12,23 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from commcheck.check import AnyCheck, Check, Nothing, limits_of, readings_of
 from commcheck.collector import put_off
 from commcheck.errors import CheckError, Unjudgeable
+from commcheck.fields import near
 from commcheck.files import read_whole
+from commcheck.inventory.declared import quoted
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Layer, Machine, Rail, Verdict, Words
 from commcheck.trust import distrusted
 
 _BYTES_MOST = 16 << 20
+_LAYERS = ", ".join(Layer)
+_IS_CHECK = regex(r"^CHECK\b.*=\s*Check\(", re.MULTILINE)
 _ID = regex(r"(physical|library|runtime|application)\.[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -67,14 +71,13 @@ def bundled_folder(name: str) -> Path:
 def discover(extra: Sequence[Path] = (), *, cwd: Path) -> tuple[FoundCheck, ...]:
     """Every check on the search path, by layer and id; earlier folders override later ones.
 
-    Raises ``CheckError`` where a folder named by the operator is missing, where ``./checks`` is
-    another user's or may be written by everybody, or where ids clash.
+    Raises ``CheckError`` where a folder named by the operator is missing or holds no layer's
+    folder, where ``./checks`` is another user's or may be written by everybody, or where ids clash.
     """
     bundled = bundled_folder("checks").resolve()
     folders = [_existing(folder) for folder in extra]
     local = cwd / "checks"
-    known = {bundled, *(folder.resolve() for folder in folders)}
-    if local.is_dir() and local.resolve() not in known and _looks_like_checks(local):
+    if _is_site(local, folders) and _looks_like_checks(local):
         _refuse_distrusted(local)
         folders.append(local)
     found: dict[str, FoundCheck] = {}
@@ -94,7 +97,48 @@ def discover(extra: Sequence[Path] = (), *, cwd: Path) -> tuple[FoundCheck, ...]
 def _existing(folder: Path) -> Path:
     if not folder.is_dir():
         raise CheckError(f"{folder}: error: no such folder of checks [checks]")
+    if not _looks_like_checks(folder):
+        is_layer = folder.absolute().name in [*Layer]
+        hint = f"; name the one above it: --checks {folder.parent}" if is_layer else ""
+        raise CheckError(f"{folder}: error: holds none of the folders {_LAYERS}{hint} [checks]")
     return folder
+
+
+def _is_site(local: Path, named: Sequence[Path]) -> bool:
+    """True for a ``./checks`` that is neither the bundled folder nor named by the operator."""
+    known = {folder.resolve() for folder in (bundled_folder("checks"), *named)}
+    return local.is_dir() and local.resolve() not in known
+
+
+def strays(extra: Sequence[Path] = (), *, cwd: Path) -> tuple[str, ...]:
+    """A warning for each check file on the search path that is in no layer's folder."""
+    local = cwd / "checks"
+    folders = [*extra, *([local] if _is_site(local, extra) else [])]
+    return tuple(
+        f"{path}: warning: not asked: {no_layer(path)} [layer]"
+        for folder in folders
+        for path in misplaced(folder)
+    )
+
+
+def no_layer(path: Path) -> str:
+    """What is wrong with the folder of a check file that is in no layer's."""
+    name = path.absolute().parent.name
+    return f"folder {quoted(name)} is none of {_LAYERS}{near(name, [*Layer])}"
+
+
+def misplaced(folder: Path) -> Iterator[Path]:
+    """The check files that lie in ``folder`` or one below it, where nobody looks for them."""
+    for path in sorted([*folder.glob("*.py"), *folder.glob("*/*.py")]):
+        if path.absolute().parent.name in [*Layer] or path.name.startswith("_"):
+            continue
+        try:
+            text = read_whole(path, _BYTES_MOST).decode("utf-8", "replace")
+        except OSError:
+            continue
+        # It is not loaded: the folder may belong to something else altogether.
+        if _IS_CHECK.search(text):
+            yield path
 
 
 def _looks_like_checks(folder: Path) -> bool:
@@ -127,9 +171,14 @@ def _load_folder(folder: Path, *, bundled: bool) -> Iterable[FoundCheck]:
             yield one
 
 
+def id_of(layer: Layer, path: Path) -> str:
+    """The id that a check has by its file: ``nic_mtu.py`` -> physical.nic-mtu."""
+    return f"{layer.value}.{path.stem.replace('_', '-')}"
+
+
 def load(path: Path, layer: Layer, *, bundled: bool = False) -> FoundCheck:
     """One check file. What is wrong with it becomes a check that says so."""
-    check_id = f"{layer.value}.{path.stem.replace('_', '-')}"
+    check_id = id_of(layer, path)
     try:
         module = _import(path)
         check = getattr(module, "CHECK", None)

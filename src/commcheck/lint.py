@@ -8,13 +8,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from commcheck import discover
-from commcheck.check import AnyCheck, Nothing
-from commcheck.discover import CheckBroken, FoundCheck
+from commcheck.check import AnyCheck, Nothing, readings_of
+from commcheck.command import IN_BRACES
+from commcheck.discover import CheckBroken, FoundCheck, id_of, misplaced, no_layer
 from commcheck.errors import Position
 from commcheck.fields import near
 from commcheck.inventory.declared import MAX_ERRORS, Notes, Refused, quoted
@@ -65,11 +68,14 @@ RULES: Final[Mapping[str, str]] = {
     "check": "the file can be loaded and ends in a CHECK",
     "check-doc": "the docstring has Why: and Reads:",
     "check-words": "titles, causes and remedies are in both languages",
+    "check-id": "a check's id is its layer and its file's name, with hyphens",
+    "check-place": "a place of a command, {netdev}, is one that something fills",
     "check-cause": "a cause's slug is lower-case words with hyphens, once in the check",
     "check-needs": "a needed check exists, in the same layer",
 }
 """Every rule that a message may end in, with what it wants. The names are stable."""
 
+_VOCABULARY: Final = ("commcheck.check", "commcheck.model")
 _SLUG: Final = regex(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _YAML: Final = (".yaml", ".yml")
 
@@ -103,6 +109,8 @@ def _files(folder: Path, cwd: Path) -> Iterator[Path]:
     for layer in layers:
         names = sorted(each.name for each in (cwd / layer).glob("*.py"))
         yield from (layer / name for name in names if not name.startswith("_"))
+    # A check beside the layers is told: a run would pass it over.
+    yield from (folder / each.relative_to(cwd / folder) for each in misplaced(cwd / folder))
 
 
 def _lint_file(path: Path, found: Sequence[FoundCheck], cwd: Path, today: date) -> Notes:
@@ -151,8 +159,7 @@ def _lint_check(path: Path, found: Sequence[FoundCheck], cwd: Path, notes: Notes
     start = Position(str(path), 1)
     layer = (cwd / path).resolve().parent.name
     if layer not in [*Layer]:
-        hint = near(layer, [*Layer])
-        notes.error(start, f"folder {quoted(layer)} is none of {', '.join(Layer)}{hint}", "layer")
+        notes.error(start, no_layer(cwd / path), "layer")
         return
     one = _loaded(cwd / path, Layer(layer), found)
     reason = _why_broken(one.check)
@@ -163,11 +170,13 @@ def _lint_check(path: Path, found: Sequence[FoundCheck], cwd: Path, notes: Notes
     if missing:
         notes.error(start, f"the docstring has no {' and no '.join(missing)}", "check-doc")
     at = _place_of_check(module, str(path))
+    _lint_id(one, at, notes)
     for name, words in _all_words(one.check):
         for language, said in (("en", words.en), ("zh", words.zh)):
             if not said.strip():
                 notes.error(at, f"{name}: nothing in {language!r}", "check-words")
     _lint_causes(one.check.causes, at, notes)
+    _lint_places(one.check, module, at, notes)
     _lint_needs(one.check, found, at, notes)
 
 
@@ -241,6 +250,60 @@ def _lint_causes(causes: Sequence[Cause], at: Position, notes: Notes) -> None:
         if not cause.remedies:
             notes.error(at, f"cause {quoted(cause.slug)} has no remedy", "check-cause")
         seen.add(cause.slug)
+
+
+def _lint_id(one: FoundCheck, at: Position, notes: Notes) -> None:
+    named = id_of(one.check.layer, one.path)
+    if one.id != named:
+        what = f"its id {quoted(one.id)} is not the file's name, which says {quoted(named)}"
+        notes.error(at, what, "check-id")
+
+
+def _lint_places(check: AnyCheck, module: ast.Module, at: Position, notes: Notes) -> None:
+    """A place that nothing can fill: a typing error would show only once something is wrong."""
+    for reading in readings_of(check.seen).values():
+        for reader in reading.reader.readers:
+            used = {name for each in reader.commands for name in IN_BRACES.findall(str(each.argv))}
+            for name in sorted(each for each in used if not hasattr(reader.per, each)):
+                hint = near(name, [each.name for each in fields(reader.per)])
+                what = f"reader {reader.tool}: a {reader.per.__name__.lower()} has no {name}{hint}"
+                notes.error(at, what, "check-place")
+    own = _texts_in(module)
+    given = {each for part in (module, *_helpers(module)) for each in _texts_in(part)}
+    given = {each for each in given if each.isidentifier()}
+    for cause in dict.fromkeys((*check.causes, *(trait.cause for trait in check.peers))):
+        if cause.slug not in own:
+            continue  # made elsewhere, and so may be what fills it
+        for place in dict.fromkeys(
+            name for remedy in cause.remedies for name in IN_BRACES.findall(remedy.command)
+        ):
+            if place not in given:
+                hint = near(place, given)
+                what = f"cause {cause.slug}: nothing in the file fills {{{place}}}{hint}"
+                notes.error(at, what, "check-place")
+
+
+def _helpers(module: ast.Module) -> Iterator[ast.Module]:
+    """The modules of commcheck that may fill places for a check; the vocabulary fills none."""
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("commcheck."):
+            spec = find_spec(str(node.module))
+            if node.module not in _VOCABULARY and spec is not None and spec.origin is not None:
+                yield ast.parse(Path(spec.origin).read_bytes())
+
+
+def _texts_in(module: ast.Module) -> frozenset[str]:
+    """What a file can fill places by: named arguments, keys of mappings, fields of classes."""
+    names: set[str] = set()
+    for node in ast.walk(module):
+        match node:
+            case ast.keyword(arg=str(name)) | ast.Constant(value=str(name)):
+                names.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+            case _:
+                pass
+    return frozenset(names)
 
 
 def _lint_needs(check: AnyCheck, found: Sequence[FoundCheck], at: Position, notes: Notes) -> None:

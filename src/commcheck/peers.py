@@ -181,7 +181,7 @@ def _settle(pool: _Pool) -> Verdict | None:
 
 def _drift(trait: Trait, member: _Member, key: str, most: str, number: int, total: int) -> Verdict:
     on = f"{member.finding.subject} has " if member.finding.subject else ""
-    remedies = remedies_for(trait.cause, defaultdict(str, member.finding.verdict.measured))
+    remedies = remedies_for(trait.cause, member.finding.verdict.measured)
     return Verdict(
         status=Status.FAIL if trait.fails else Status.WARN,
         reason=f"{on}{trait.title.en} {_shown(key)}, {number} of {total} peers have {_shown(most)}",
@@ -206,7 +206,7 @@ def _split(pool: _Pool, counts: Sequence[tuple[str, int]]) -> Verdict:
         reason=f"{f'{on}: ' if on else ''}{pool.trait.title.en} has no majority among "
         f"{len(pool.members)} peers: {parts}{more}; {VARIABLE} says who should be alike",
         cause=pool.trait.cause,
-        remedies=remedies_for(pool.trait.cause, defaultdict(str)),
+        remedies=remedies_for(pool.trait.cause, {}),
         rule=pool.trait.name,
         measured={_shown(key): number for key, number in counts[:20]},
         hosts=tuple(sorted((member.finding.host for member in pool.members), key=natural)),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, undecidable, warned
-from commcheck.lazy import regex
-from commcheck.model import Cause, Status, Verdict, Words
+from commcheck.model import Status, Verdict, Words
 from commcheck.nccl import (
     rules_diag,
     rules_errors,
@@ -59,8 +57,6 @@ NEEDED: Final = ("LOG-001", "LOG-006", "LOG-013", "LOG-014", "LOG-034", "LOG-054
 NEEDED_ON_NETWORK: Final = ("LOG-023", "LOG-024")
 
 CUDA_ONLY: Final = frozenset({"LOG-017", "LOG-043", "LOG-045"})
-
-_PLACE: Final = regex(r"\{(\w+)\}")
 
 
 def judge(case: Case) -> Judgement:
@@ -128,16 +124,10 @@ def _verdict(found: Found) -> Verdict:
         " ".join(found.reason.split()),
         measured=measured,
         rule=found.rule,
-        **_filled(found.cause, found.places),
+        **found.places,
     )
     hosts = tuple(sorted(found.hosts, key=natural))
     return replace(verdict, hosts=hosts, figures=found.figures)
-
-
-def _filled(cause: Cause, places: Mapping[str, object]) -> dict[str, object]:
-    """A value for every place of the remedies; an empty one is shown as a place to fill."""
-    wanted = {name for remedy in cause.remedies for name in _PLACE.findall(remedy.command)}
-    return {name: places.get(name, "") for name in wanted}
 
 
 def summary(case: Case, judgement: Judgement) -> Verdict:
