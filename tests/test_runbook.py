@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from commcheck.check import Check, Nothing, passed
+from commcheck.discover import discover
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.runbook_pages import as_bundled, by_anchor, with_sections
 from commcheck.report.words import Lang
-from commcheck.runbook import anchor, assemble, bundled
+from commcheck.runbook import anchor, assemble, bundled, of_site
 
 ROOT = Path(__file__).parents[1]
 
@@ -103,6 +105,67 @@ def test_a_section() -> None:
         "1. `ip link set NETDEV up`: Sets it up. Before: None.\n"
         "2. Pull the cable. Before: Ask. Who: network team.\n"
     )
+
+
+def test_a_book_is_made_of_its_sections() -> None:
+    for lang in ("en", "zh"):
+        book = as_bundled(lang)
+        assert with_sections(book, {}) == book
+        assert {f'<a id="{name}">' for name in by_anchor(book)} <= set(
+            re.findall(r'<a id="[^"]+">', book)
+        )
+
+
+SITE = '''"""Ours is right.
+
+Why: it is ours.
+Reads: nothing.
+
+## A heading of our own
+"""
+
+from commcheck.check import Check, Nothing, passed
+from commcheck.model import Machine, Words
+
+CHECK = Check(
+    id="{id}",
+    title=Words("Ours", "站点"),
+    subject=Machine,
+    seen=Nothing,
+    judge=lambda *_: passed("right"),
+)
+'''
+
+
+def test_a_sites_sections_are_its_own_and_no_link_breaks(tmp_path: Path) -> None:
+    folder = tmp_path / "checks" / "physical"
+    folder.mkdir(parents=True)
+    (folder / "our_own.py").write_text(SITE.format(id="physical.our-own"))
+    sections = of_site(discover(cwd=tmp_path))
+    assert "physical-our-own" in sections
+    assert "physical-reachable" not in sections
+    assert of_site(discover(cwd=tmp_path / "checks")) == {}
+    # A cause that another bundled check links to must be told there now.
+    told = by_anchor(as_bundled("en"))
+    shared = next(
+        (name, other)
+        for name, text in told.items()
+        for slug in re.findall(r'<a id="([^"]+)"', text)[1:]
+        for other, elsewhere in told.items()
+        if f"](#{slug})" in elsewhere and name.startswith("physical") and other != name
+    )
+    name = shared[0].removeprefix("physical-")
+    (folder / f"{name.replace('-', '_')}.py").write_text(SITE.format(id=f"physical.{name}"))
+    sections = of_site(discover(cwd=tmp_path))
+    assert {"physical-our-own", *shared} <= set(sections)
+    assert "## A heading of our own" in sections[shared[0]].en
+    for lang in ("en", "zh"):
+        book = with_sections(
+            as_bundled(lang), {key: getattr(words, lang) for key, words in sections.items()}
+        )
+        anchors = re.findall(r'<a id="([^"]+)"></a>', book)
+        assert len(anchors) == len(set(anchors))
+        assert set(re.findall(r"\]\(#([^)]+)\)", book)) <= set(anchors)
 
 
 def test_both_books_have_the_same_sections() -> None:

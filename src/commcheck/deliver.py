@@ -23,11 +23,11 @@ from commcheck.report.document import SCHEMA, document, summary_in
 from commcheck.report.drain import commands
 from commcheck.report.find import RESULTS, RESULTS_MOST, run_ids
 from commcheck.report.folder import RunFolder
-from commcheck.report.junit import RUNBOOK, By
+from commcheck.report.junit import By
 from commcheck.report.progress import Progress, progress_on
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
-from commcheck.report.words import Lang
+from commcheck.report.words import RUNBOOK, Lang
 
 if TYPE_CHECKING:
     from commcheck.report.hooks import Hook

@@ -248,8 +248,9 @@ def _explain_check(one: FoundCheck) -> list[str]:
     )
     for cause in check.causes:
         lines.extend(["", *_explain_cause(cause)])
-    source = "bundled" if one.bundled else str(one.path)
-    return [*lines, "", f"from {source}; runbook.md#{check.id.replace('.', '-')}"]
+    # The runbook that comes with commcheck knows no check of a site; that of a run does.
+    source = "bundled; " if one.bundled else f"{one.path}; in a run's folder: "
+    return [*lines, "", f"from {source}runbook.md#{check.id.replace('.', '-')}"]
 
 
 def _explain_cause(cause: Cause) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 
-from commcheck.discover import FoundCheck, bundled_folder, discover
+from commcheck.discover import FoundCheck, bundled_folder, discover, strays
 from commcheck.errors import CheckError, InventoryError, PlaybookError
 from commcheck.expect import LEAF
 from commcheck.fields import near
@@ -23,6 +23,7 @@ from commcheck.playbook import load as load_playbook
 from commcheck.reach import Words, of_run
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Plan, PlannedCheck
+from commcheck.runbook import of_site
 from commcheck.waivers import Granted
 from commcheck.waivers import load as load_waivers
 
@@ -111,7 +112,7 @@ def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     selected = _selected(inventory, choice, cwd)
     hosts = _shard(selected, choice.shard)
     limited = {host.name for host in hosts}
-    warnings = list(inventory.warnings)
+    warnings = [*strays(choice.check_folders, cwd=cwd), *inventory.warnings]
     plays: list[tuple[Play, frozenset[str]]] = []
     for play in playbook.plays:
         names = frozenset(host.name for host in matching(inventory, play.hosts, cwd=cwd)) & limited
@@ -234,6 +235,7 @@ def plan_of(prepared: Prepared) -> Plan:
             for plan in prepared.climb.hosts
         },
         groups=_groups(plan.host for plan in prepared.climb.hosts),
+        runbook=of_site(prepared.found),
     )
 
 

@@ -2,20 +2,20 @@
 
 Written by ``python -m commcheck.runbook > runbook.md``; a test holds the file to it. Reports link
 to the section of a check, whose anchor is the check's id with ``-`` for the dot. ``runbook_zh`` has
-the Chinese one.
+the Chinese one. The copy in a run's folder has the sections of a site's checks as well.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from commcheck.check import AnyCheck
-from commcheck.discover import bundled_folder, load
-from commcheck.model import Cause, Layer, Remedy
+from commcheck.discover import FoundCheck, bundled_folder, load
+from commcheck.model import Cause, Layer, Remedy, Words
 from commcheck.plan import REACHABLE
 from commcheck.report.words import Lang
 
@@ -151,6 +151,26 @@ def bundled(lang: Lang = "en") -> str:
     if lang == "zh":
         return runbook_zh.assemble([each.check for each in found])
     return assemble([(each.check, each.doc) for each in found])
+
+
+def of_site(found: Sequence[FoundCheck]) -> Mapping[str, Words]:
+    """The sections, by anchor, that the bundled book has not, or has otherwise; most runs: none.
+
+    A bundled section is among them where a cause that it links to is now told in it.
+    """
+    if all(one.bundled for one in found):
+        return {}
+    from commcheck import runbook_zh
+    from commcheck.report.runbook_pages import as_bundled, by_anchor
+
+    english = by_anchor(assemble([(one.check, one.doc) for one in found]))
+    chinese = by_anchor(runbook_zh.assemble([one.check for one in found]))
+    known = by_anchor(as_bundled("en"))
+    return {
+        place: Words(text, chinese[place])
+        for place, text in english.items()
+        if known.get(place) != text
+    }
 
 
 if __name__ == "__main__":

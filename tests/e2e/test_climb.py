@@ -255,6 +255,11 @@ def test_a_site_overrides_a_check_and_the_report_says_so(
     (site / "broken.py").write_text("import no_such_module\n")
     ran = commcheck(*reach(fleet), "--checks", site.parent)
     assert ran.code == 3
+    for name in ("summary.md", "report.html", "results.json", "junit/TEST-commcheck-physical.xml"):
+        assert "overrides" in (ran.folder / name).read_text(), name
+    book = (ran.folder / "runbook.md").read_text()
+    assert book.count('<a id="physical-gpu-driver"></a>') == 1
+    assert '<a id="physical-broken"></a>' in book
     assert "overrides" in ran.out
     assert "gpu_driver.py" in ran.out
     assert "physical.broken" in ran.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from commcheck.model import (
@@ -215,3 +216,10 @@ def healthy(hosts: int = 12) -> Record:
         ended=START + timedelta(seconds=3.2),
         state="complete",
     )
+
+
+def overridden(record: Record) -> Record:
+    """The record of the same run, had a site's check stood in for the first one."""
+    mine = PlannedCheck(CHECKS[0], Words("x", "x"), "site/reach.py", "bundled/reach.py")
+    others = (each for each in record.plan.checks if each.id != mine.id)
+    return replace(record, plan=replace(record.plan, checks=(mine, *others)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from commcheck.collect.base import Frame, State
 from commcheck.errors import NotKept, RunFolderError, UsageError
-from commcheck.model import Kind, Status
+from commcheck.model import Kind, Status, Words
 from commcheck.report import events
 from commcheck.report.find import EVENTS
 from commcheck.report.folder import RunFolder, file_name
@@ -59,6 +59,31 @@ def test_a_run_is_written_and_found_again(tmp_path: Path) -> None:
     assert modes(folder.path) == {(True, 0o700), (False, 0o600)}
     assert json.loads((folder.path / "results.json").read_bytes())["run"]["id"] == RUN
     assert (tmp_path / "latest").readlink() == Path(RUN)
+
+
+def test_the_runbook_beside_a_report_has_the_sites_own_sections(tmp_path: Path) -> None:
+    mine = Words(
+        '<a id="physical-nic-mtu"></a>\n\n### Ours (`physical.nic-mtu`)\n\nAsk the site.\n',
+        '<a id="physical-nic-mtu"></a>\n\n### 站点（`physical.nic-mtu`）\n\n询问站点。\n',
+    )
+    new = Words(
+        '<a id="physical-swap-off"></a>\n\n### Swap (`physical.swap-off`)\n\nNone.\n',
+        '<a id="physical-swap-off"></a>\n\n### 交换（`physical.swap-off`）\n\n无。\n',
+    )
+    plan = replace(incident().plan, runbook={"physical-nic-mtu": mine, "physical-swap-off": new})
+    folder = written(tmp_path, replace(incident(), plan=plan))
+    record = folder.record()
+    assert record.plan.runbook == plan.runbook
+    folder.render(record, lang="zh")
+    for name, words in (("runbook.md", "Ask the site."), ("runbook.zh.md", "询问站点。")):
+        book = (folder.path / name).read_text(encoding="utf-8")
+        before, _, rest = book.partition('<a id="physical-nic-mtu"></a>')
+        assert rest.split("\n\n")[2] == words
+        assert "ip link set" not in rest.partition('<a id="physical-')[0]
+        layer, _, above = rest.partition('\n<a id="physical-swap-off"></a>')
+        assert '<a id="physical-reachable"></a>' in before + layer
+        assert "\n## " not in layer
+        assert above.partition("\n## ")[2].startswith(("Layer 2", "第 2 层"))
 
 
 def test_other_modes_hold_for_all(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from tests.report.runs import (
     healthy,
     incident,
     info,
+    overridden,
     pfc_fail,
     plan,
     result,
@@ -213,6 +214,18 @@ def test_what_passed_at_the_second_try_is_flaky_and_passes() -> None:
     assert flaky.get("message") == "proved nothing 2 times before it passed"
     failed = whole(replace(pfc_fail("node-0001"), retried=2))
     assert all(b"flaky" not in data for data in junit.render(failed).values())
+
+
+def test_overrides_are_said(schema: etree.XMLSchema) -> None:
+    said = "site check physical.reachable from site/reach.py overrides bundled/reach.py"
+    record = overridden(whole(result("node-0001", CHECKS[0], verdict(Status.FAIL))))
+    (data,) = junit.render(record).values()
+    tree = etree.fromstring(data)
+    schema.assertValid(tree)
+    found = {each.get("name"): each.get("value") for each in tree.iter("property")}
+    assert found["commcheck.overrides"] == said
+    assert f"\n{said}\n" in str(tree.findtext(".//failure"))
+    assert b"commcheck.overrides" not in b"".join(junit.render(healthy()).values())
 
 
 def test_a_failure_links_into_the_page() -> None:

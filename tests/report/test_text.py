@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.model import Kind, Status, Words
+from commcheck.model import Kind, Status
 from commcheck.report import text
-from commcheck.report.record import PlannedCheck
-from tests.report.runs import CHECKS, healthy, incident, result, verdict
+from tests.report.runs import CHECKS, healthy, incident, overridden, result, verdict
 
 
 def test_what_matters_most_stands_last() -> None:
@@ -58,10 +57,7 @@ def test_colours_only_where_asked() -> None:
 
 
 def test_overrides_are_said() -> None:
-    record = healthy()
-    mine = PlannedCheck(CHECKS[0], Words("x", "x"), "site/reach.py", "bundled/reach.py")
-    plan = replace(record.plan, checks=(mine, *record.plan.checks[1:]))
-    shown = text.render(replace(record, plan=plan))
+    shown = text.render(overridden(healthy()))
     line = "site check physical.reachable from site/reach.py overrides bundled/reach.py\n"
     assert shown.startswith(line)
 

@@ -87,6 +87,11 @@ def plan_event(plan: Plan) -> Event:
             if plan.groups
             else {}
         ),
+        **(
+            {"runbook": {name: _words(each) for name, each in plan.runbook.items()}}
+            if plan.runbook
+            else {}
+        ),
     }
 
 

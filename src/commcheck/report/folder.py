@@ -21,7 +21,6 @@ from urllib.parse import quote
 
 from commcheck.collect.base import Frame
 from commcheck.collector import put_off
-from commcheck.discover import bundled_folder
 from commcheck.errors import NotKept, RunFolderError, UsageError
 from commcheck.files import lines_of, opened, read_whole
 from commcheck.lazy import regex
@@ -33,7 +32,8 @@ from commcheck.report.frame_lines import frame_lines, read_frame
 from commcheck.report.jsons import decoded
 from commcheck.report.record import Record
 from commcheck.report.replay import record_from_events
-from commcheck.report.words import RUNBOOK_ZH, Lang
+from commcheck.report.runbook_pages import as_bundled, with_sections
+from commcheck.report.words import RUNBOOK, RUNBOOK_ZH, Lang, say
 
 INVENTORY: Final = "inventory.json"
 SUMMARY: Final = "summary.md"
@@ -237,7 +237,7 @@ class RunFolder:
     def render(
         self,
         record: Record,
-        runbook_url: str = junit.RUNBOOK,
+        runbook_url: str = RUNBOOK,
         *,
         lang: Lang = "en",
         junit_by: junit.By = "host",
@@ -254,18 +254,19 @@ class RunFolder:
             raise UsageError(f"{self.path}: cannot write reports: {error.strerror}") from error
 
     def _render(self, record: Record, runbook_url: str, lang: Lang, junit_by: junit.By) -> None:
-        runbook = _runbook(junit.RUNBOOK)
-        read = RUNBOOK_ZH if lang == "zh" and runbook_url == junit.RUNBOOK else runbook_url
+        runbook = _runbook(record, "en")
+        read = RUNBOOK_ZH if lang == "zh" and runbook_url == RUNBOOK else runbook_url
         _replace(self.path / RESULTS, written(record), self._file_mode)
         folder = self.path / "junit"
         self._make(folder)
         files = junit.render(record, runbook_url=runbook_url, by=junit_by)
         _write_junit(folder, files, self._file_mode)
         # Beside the report, so that its links work wherever the folder is carried to.
-        _replace(self.path / junit.RUNBOOK, [runbook], self._file_mode)
+        _replace(self.path / RUNBOOK, [runbook.encode("utf-8", "replace")], self._file_mode)
         if read == RUNBOOK_ZH:
-            _replace(self.path / read, [_runbook(read)], self._file_mode)
-        page = html.render(record, runbook_url=read, lang=lang, runbook=runbook.decode())
+            book = _runbook(record, lang).encode("utf-8", "replace")
+            _replace(self.path / read, [book], self._file_mode)
+        page = html.render(record, runbook_url=read, lang=lang, runbook=runbook)
         _replace(self.path / REPORT, [page], self._file_mode)
         summary = markdown.render(record, runbook_url=read, lang=lang)
         _replace(self.path / SUMMARY, [summary.encode("utf-8", "replace")], self._file_mode)
@@ -299,8 +300,10 @@ class RunFolder:
             raise UsageError(f"{target}: {what}") from error
 
 
-def _runbook(name: str) -> bytes:
-    return (bundled_folder("checks").parent / name).read_bytes()
+def _runbook(record: Record, lang: Lang) -> str:
+    """The book of the bundled checks, with what the run's own checks say of themselves."""
+    sections = {anchor: say(words, lang) for anchor, words in record.plan.runbook.items()}
+    return with_sections(as_bundled(lang), sections) if sections else as_bundled(lang)
 
 
 def file_name(host: str) -> str:

@@ -32,13 +32,14 @@ from commcheck.report.fleet import Fleet, Verdicts, first_failing, fleet, verdic
 from commcheck.report.fleet_map import LEFT, WIDTH, FleetMap, fleet_map
 from commcheck.report.hosts import Hosts, Loud, host_pages, loud_hosts
 from commcheck.report.interface import counted, known, t
-from commcheck.report.junit import RUNBOOK, anchor
+from commcheck.report.junit import anchor
 from commcheck.report.record import Record
 from commcheck.report.runbook_pages import Section, sections
 from commcheck.report.switches import Ports, switch_ports
 from commcheck.report.text import duration
 from commcheck.report.words import (
     EXIT_CODES,
+    RUNBOOK,
     VERDICTS,
     Lang,
     Mark,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC
 from hashlib import sha256
 from typing import Any, Final, Literal
@@ -21,11 +21,10 @@ from commcheck.report.cleaning import CAP, clean, cut, one_line
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, Record
 from commcheck.report.switches import Ports, switch_ports
+from commcheck.report.words import RUNBOOK, overrides
 
 MAX_CASES: Final = 20_000
 """Cases a file: GitLab refuses files of more than 250,000 objects or 30 MB."""
-
-RUNBOOK: Final = "runbook.md"
 
 By = Literal["host", "check", "layer"]
 """What a class is: one of the hosts, one of the checks, or the layer as a whole.
@@ -65,6 +64,7 @@ def render(
     strict = record.info.strict if strict is None else strict
     labels = host_labels([*record.plan.hosts, *(result.host for result in record.sorted)])
     ports = switch_ports(record)
+    sites = {check: words.en for check, words in overrides(record.plan.checks).items()}
     files: dict[str, bytes] = {}
     for layer, results in record.layers.items():
         for number, start in enumerate(range(0, len(results), MAX_CASES), start=1):
@@ -72,13 +72,13 @@ def render(
             suite = _Suite(
                 f"commcheck.{layer}",
                 [
-                    _case(result, labels[result.host], runbook_url, strict, by, ports)
+                    _case(result, labels[result.host], runbook_url, strict, by, ports, sites)
                     for result in chunk
                 ],
                 # A split layer is merged by Jenkins, which adds the times up.
                 seconds=record.seconds if number == 1 else 0.0,
                 timestamp=record.info.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                properties=_properties(record),
+                properties=_properties(record, sites.values()),
             )
             element = suite.build_xml_doc()
             _verify(element, chunk, strict)
@@ -117,7 +117,7 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:6]
 
 
-def _properties(record: Record) -> Mapping[str, str]:
+def _properties(record: Record, sites: Collection[str]) -> Mapping[str, str]:
     info = record.info
     return {
         "commcheck.version": one_line(info.version),
@@ -126,6 +126,7 @@ def _properties(record: Record) -> Mapping[str, str]:
         "commcheck.inventory": one_line(f"{', '.join(info.inventory)} {info.inventory_digest}"),
         "commcheck.state": record.state,
         "commcheck.exit_code": str(record.exit_code),
+        **({"commcheck.overrides": one_line("; ".join(sites), 2000)} if sites else {}),
     }
 
 
@@ -150,7 +151,15 @@ def _names(result: Result, label: str, by: By) -> tuple[str, str]:
             return f"commcheck.{layer}", f"{check} {label}"
 
 
-def _case(result: Result, label: str, runbook_url: str, strict: bool, by: By, ports: Ports) -> Any:
+def _case(
+    result: Result,
+    label: str,
+    runbook_url: str,
+    strict: bool,
+    by: By,
+    ports: Ports,
+    sites: Mapping[str, str],
+) -> Any:
     verdict = result.worst.verdict
     classname, name = _names(result, label, by)
     case = junit_xml.TestCase(
@@ -168,12 +177,12 @@ def _case(result: Result, label: str, runbook_url: str, strict: bool, by: By, po
         message = _with_count(result)
         slug = verdict.cause.slug if verdict.cause else "failure"
         kind = "warn" if verdict.status is Status.WARN else one_line(slug)
-        case.add_failure_info(message, _text(message, result, runbook_url, ports), kind)
+        case.add_failure_info(message, _text(message, result, runbook_url, ports, sites), kind)
     elif outcome == "error":
         said = "not run" if verdict.error == INTERRUPTED else "could not judge"
         message = one_line(f"ERROR {said}: {_with_count(result)}")
         error = one_line(verdict.error) or "Unjudgeable"
-        case.add_error_info(message, _text(message, result, runbook_url, ports), error)
+        case.add_error_info(message, _text(message, result, runbook_url, ports, sites), error)
     elif outcome == "skipped":
         word = _SKIP_WORDS[verdict.kind]
         reason = one_line(verdict.reason)
@@ -190,7 +199,9 @@ def _with_count(result: Result) -> str:
     return reason + count
 
 
-def _text(message: str, result: Result, runbook_url: str, ports: Ports) -> str:
+def _text(
+    message: str, result: Result, runbook_url: str, ports: Ports, sites: Mapping[str, str]
+) -> str:
     worst = result.worst
     where = "group" if result.host.startswith("@") else "host"
     host = one_line(result.host)
@@ -201,6 +212,7 @@ def _text(message: str, result: Result, runbook_url: str, ports: Ports) -> str:
     ]
     if bounds:
         lines[-1] += f"   threshold: {', '.join(bounds)}"
+    lines += [each for each in (sites.get(result.check),) if each]
     lines += _subjects(result, ports)
     for remedy in worst.verdict.remedies:
         who = "" if remedy.who == "operator" else f" ({remedy.who})"

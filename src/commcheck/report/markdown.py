@@ -20,10 +20,20 @@ from commcheck.report.cards import Card, Gap, Step, cards, gaps
 from commcheck.report.cleaning import clean, columns, cut, one_line
 from commcheck.report.evidence import Shelf
 from commcheck.report.interface import counted, known, t
-from commcheck.report.junit import RUNBOOK, anchor
+from commcheck.report.junit import anchor
 from commcheck.report.record import Record
 from commcheck.report.text import duration
-from commcheck.report.words import EXIT_CODES, VERDICTS, Lang, folded, rung_mark, say, utc
+from commcheck.report.words import (
+    EXIT_CODES,
+    RUNBOOK,
+    VERDICTS,
+    Lang,
+    folded,
+    overrides,
+    rung_mark,
+    say,
+    utc,
+)
 
 Tell = Callable[[Words], str]
 """From words in both languages to those of the text's own."""
@@ -35,6 +45,9 @@ MAX_SCREEN: Final = 60
 CAUSES_BYTES: Final = 36_000
 GAPS_BYTES: Final = 12_000
 CHANGES_BYTES: Final = 8_000
+MAX_OVERRIDES: Final = 20
+"""Site checks in a bundled one's place that are named."""
+
 MAX_COMMANDS: Final = 8
 """Command lines of one remedy."""
 
@@ -102,8 +115,10 @@ def _head(record: Record, diagnosis: Diagnosis, tell: Tell) -> Iterator[str]:
     if record.ended:
         facts.append(duration(record.seconds))
     yield " · ".join(facts)
-    if diagnosis.says_more:
-        yield "\n".join(f"- {escape(tell(sentence))}" for sentence in diagnosis.says_more)
+    sites = list(overrides(record.plan.checks).values())
+    more = [*sites[:MAX_OVERRIDES], *diagnosis.says_more]
+    if more:
+        yield "\n".join(f"- {escape(tell(sentence))}" for sentence in more)
 
 
 def _where(diagnosis: Diagnosis, tell: Tell) -> Iterator[str]:

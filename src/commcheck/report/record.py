@@ -77,12 +77,14 @@ class Plan:
     """What is to be judged: hosts in inventory order, checks in playbook order, cases by host.
 
     ``groups``: the inventory's groups, and ``leaf NAME`` where it names switches, with their hosts.
+    ``runbook``: sections, by anchor, in which this run's book is not the bundled one.
     """
 
     hosts: tuple[str, ...] = ()
     checks: tuple[PlannedCheck, ...] = ()
     cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    runbook: Mapping[str, Words] = field(default_factory=dict)
 
     @property
     def size(self) -> int:

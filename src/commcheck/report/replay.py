@@ -221,6 +221,7 @@ def _plan(event: Event) -> Plan:
         ),
         cases={host: sets[number] for host, number in event["cases"].items()},
         groups={name: tuple(hosts) for name, hosts in event.get("groups", {}).items()},
+        runbook={name: Words(**each) for name, each in event.get("runbook", {}).items()},
     )
 
 

@@ -1,6 +1,7 @@
-"""Sections of the runbook as blocks that a page can show: it must work without a network.
+"""The runbook beside a report, and its sections as blocks that a page can show.
 
-Reads the Markdown that ``commcheck.runbook`` writes, and no more of the language than that.
+The page must work without a network. Reads the Markdown that ``commcheck.runbook`` writes, and no
+more of the language than that.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
+from commcheck.discover import bundled_folder
 from commcheck.lazy import dataclass, regex
+from commcheck.model import Layer
+from commcheck.report.words import RUNBOOK, RUNBOOK_ZH, Lang
 
 Style = Literal["text", "code", "strong"]
 
 _ANCHOR: Final = regex(r'^<a id="([a-z0-9-]+)"></a>$', re.MULTILINE)
 _INLINE: Final = regex(r"`([^`]+)`|\*\*(.+?)\*\*|\[([^\]]+)\]\([^)]*\)", re.DOTALL)
+_CHAPTER: Final = regex(r"^(?=## (?:Layer|第) \d)", re.MULTILINE)
+_CHECK: Final = regex(r'^(?=<a id="[a-z0-9-]+"></a>\n\n### )', re.MULTILINE)
 _FOUND: Final = "\nWhat it can find"
 
 
@@ -44,6 +50,29 @@ class Section:
     anchor: str
     title: str
     blocks: tuple[Block, ...]
+
+
+def as_bundled(lang: Lang) -> str:
+    """The book of the bundled checks, as it comes with commcheck. Raises ``OSError``."""
+    path = bundled_folder("checks").parent / (RUNBOOK_ZH if lang == "zh" else RUNBOOK)
+    return path.read_text(encoding="utf-8")
+
+
+def by_anchor(book: str) -> dict[str, str]:
+    """What a book says of each check, with its causes, by the section's anchor."""
+    parts = (part for chapter in _CHAPTER.split(book) for part in _CHECK.split(chapter)[1:])
+    return {part.split('"', 2)[1]: part.rstrip("\n") + "\n" for part in parts}
+
+
+def with_sections(book: str, sections: Mapping[str, str]) -> str:
+    """A book with these sections, by anchor, in the place of its own or at their layer's end."""
+    told: list[str] = []
+    for height, chapter in enumerate(_CHAPTER.split(book)):
+        layer = f"{list(Layer)[height - 1]}-" if height else "none"
+        here = {anchor: text for anchor, text in sections.items() if anchor.startswith(layer)}
+        told.append(_CHECK.split(chapter)[0].rstrip("\n") + "\n")
+        told.extend((by_anchor(chapter) | here).values())
+    return "\n".join(told)
 
 
 def sections(runbook: str, anchors: Iterable[str]) -> tuple[Section, ...]:

@@ -16,10 +16,10 @@ from commcheck.report import changes_text
 from commcheck.report.cleaning import columns, for_console
 from commcheck.report.diff import tally
 from commcheck.report.interface import counted, known, t
-from commcheck.report.junit import RUNBOOK, anchor
+from commcheck.report.junit import anchor
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, PlannedCheck, Record
-from commcheck.report.words import RUNBOOK_ZH, Lang, padded, say
+from commcheck.report.words import RUNBOOK, RUNBOOK_ZH, Lang, overrides, padded, say
 
 MAX_GROUPS: Final = 40
 """Causes shown; the rest is counted, and is in ``results.json``."""
@@ -140,13 +140,7 @@ def _line(text: str, look: Look) -> str:
 
 
 def _overrides(checks: tuple[PlannedCheck, ...], look: Look) -> Iterator[str]:
-    for check in checks:
-        if check.overrides:
-            line = Words(
-                f"site check {check.id} from {check.source} overrides {check.overrides}",
-                f"站点检查 {check.id}（来自 {check.source}）替代 {check.overrides}",
-            )
-            yield for_console(look.say(line), 2000)
+    yield from (for_console(look.say(each), 2000) for each in overrides(checks).values())
 
 
 def _notes(record: Record, look: Look) -> Iterator[str]:

@@ -15,11 +15,26 @@ from commcheck.report.cleaning import clean
 from commcheck.report.events import plain
 from commcheck.report.interface import known
 from commcheck.report.ranges import fold_hosts
+from commcheck.report.record import PlannedCheck
 
 Lang = Literal["en", "zh"]
 
+RUNBOOK: Final = "runbook.md"
 RUNBOOK_ZH: Final = "runbook.zh.md"
-"""What a Chinese report links to, beside it; ``junit.RUNBOOK`` is the English one."""
+"""What an English and a Chinese report link to, beside it."""
+
+
+def overrides(checks: Iterable[PlannedCheck]) -> Mapping[str, Words]:
+    """Which checks of a site stand in for others: a sentence for each, by the check's id."""
+    return {
+        check.id: Words(
+            f"site check {check.id} from {check.source} overrides {check.overrides}",
+            f"站点检查 {check.id}（来自 {check.source}）替代 {check.overrides}",
+        )
+        for check in checks
+        if check.overrides
+    }
+
 
 NOT_ASKED: Final = ""
 """Presentation word of a check that was not planned for a host."""
