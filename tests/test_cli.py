@@ -46,6 +46,30 @@ def test_read_prints_json_and_nothing_beyond_it(tmp_path: Path) -> None:
     assert read["facts"]["tx_dbm"][0] == [1, 0.95]
 
 
+def test_a_dry_run_says_how_each_host_would_be_reached(tmp_path: Path) -> None:
+    (tmp_path / "ssh.cfg").write_text("")
+    (tmp_path / "hosts.ini").write_text(
+        "[gpu]\n"
+        "gpu-01 ansible_ssh_common_args='-A -J b1,b2'\n"
+        "gpu-02 ansible_ssh_common_args='-F ssh.cfg -o ProxyCommand=\"ssh -W %h:%p b3\"'\n"
+        "gpu-03 ansible_user='{{ vault_user }}' ansible_port='{{ ssh_port | default(2200) }}'\n"
+    )
+    dry = ["run", "-i", "hosts.ini", "-t", "physical.reachable", "--dry-run"]
+    ran = commcheck(tmp_path, *dry)
+    assert ran.returncode == 2
+    assert "hosts.ini:3: error: ansible_ssh_common_args: '-F ssh.cfg' is not followed" in ran.stderr
+    assert "--ssh-config ssh.cfg" in ran.stderr
+    ran = commcheck(tmp_path, *dry, "--ssh-config", "ssh.cfg")
+    assert "hosts.ini:4: error: ansible_user: it refers to 'vault_user'" in ran.stderr
+    ran = commcheck(tmp_path, *dry, "--ssh-config", "ssh.cfg", "-u", "joe")
+    assert ran.returncode == 0, ran.stderr
+    assert [line for line in ran.stdout.splitlines() if line.startswith("gpu-")] == [
+        "gpu-01  ssh gpu-01 via b1 via b2",
+        "gpu-02  ssh gpu-02 via ProxyCommand ssh -W %h:%p b3",
+        "gpu-03  ssh gpu-03:2200",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

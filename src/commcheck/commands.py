@@ -26,6 +26,7 @@ from commcheck.lookup import readers_of
 from commcheck.model import Host
 from commcheck.prepare import Choice, Prepared, forks_of, prepare
 from commcheck.reach import settings_of, words_of
+from commcheck.report.cleaning import one_line
 from commcheck.report.find import NotBegun
 from commcheck.run import Climber
 from commcheck.stop import Stop
@@ -268,6 +269,8 @@ def dry_run_text(
             continue
         to = endpoint(plan.host)
         via = "".join(f" via {hop.address}" for hop in to.jumps)
+        if to.proxy_command and not to.jumps:
+            via = f" via ProxyCommand {one_line(to.proxy_command)}"
         who = f"{to.user}@" if to.user else ""
         port = f":{to.port}" if to.port else ""
         lines.append(f"{plan.host.name}  {to.kind} {who}{to.address}{port}{via}")

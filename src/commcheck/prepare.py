@@ -13,6 +13,7 @@ from commcheck.discover import FoundCheck, bundled_folder, discover, strays
 from commcheck.errors import CheckError, InventoryError, PlaybookError
 from commcheck.expect import LEAF
 from commcheck.fields import near
+from commcheck.inventory.endpoint import with_given
 from commcheck.inventory.load import Inventory, load
 from commcheck.inventory.patterns import matching, select
 from commcheck.lazy import dataclass
@@ -109,6 +110,9 @@ def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     path = choice.playbook or bundled_folder("playbooks") / "default.yaml"
     playbook = load_playbook(path, found)
     inventory = choice.recorded or load(choice.inventory, cwd=choice.inventory_from or cwd)
+    inventory = replace(
+        inventory, hosts=tuple(with_given(host, choice.reach) for host in inventory.hosts)
+    )
     selected = _selected(inventory, choice, cwd)
     hosts = _shard(selected, choice.shard)
     limited = {host.name for host in hosts}

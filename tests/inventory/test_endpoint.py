@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from commcheck.errors import InventoryError
-from commcheck.inventory.endpoint import Endpoint, Hop, endpoint
+from commcheck.inventory.declared import Opaque
+from commcheck.inventory.endpoint import Endpoint, Hop, endpoint, with_given
 from commcheck.inventory.load import load
 from commcheck.model import Host, Origin
 
@@ -77,6 +78,10 @@ PLAIN = Endpoint(address="gpu-01")
         ({"ansible_ssh_common_args": "-o UserKnownHostsFile=/dev/null"},
          {"known_hosts": ("/dev/null",)}),
         ({"ansible_ssh_common_args": "-C -o ControlMaster=auto -o ControlPersist=60s"}, {}),
+        ({"ansible_ssh_common_args": "-A -vvv -tt -Cq -o ForwardAgent=yes"}, {}),
+        ({"ansible_ssh_common_args": "-o HostKeyAlgorithms=+ssh-rsa -oCiphers=+aes128-cbc "
+          "-o PubkeyAcceptedKeyTypes=+ssh-rsa -o PreferredAuthentications=publickey -J b"},
+         {"jumps": (Hop("b"),)}),
         ({"ansible_ssh_extra_args": "-i ~/.ssh/id -p 2200 -l ops"},
          {"key_files": ("~/.ssh/id",), "port": 2200, "user": "ops"}),
         ({"ansible_ssh_extra_args": "-l ops -p 1", "ansible_user": "me", "ansible_port": 2},
@@ -123,7 +128,8 @@ def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str
         ("ansible_ssh_common_args", "-o StrictHostKeyChecking=ask",
          "'-o StrictHostKeyChecking=ask' is none of yes, accept-new and no [ssh-argument]"),
         ("ansible_ssh_common_args", "-F x",
-         "'-F' is not supported; commcheck reads ~/.ssh/config [ssh-argument]"),
+         "'-F x' is not followed for some hosts alone; name the file for all hosts: "
+         "--ssh-config x [ssh-argument]"),
         ("ansible_ssh_common_args", "-J", "'-J' lacks its value [ssh-argument]"),
         ("ansible_ssh_common_args", "-p x", "'-p x' is no port number [ssh-argument]"),
         ("ansible_ssh_common_args", "-J b:x",
@@ -156,7 +162,7 @@ def test_templates_and_vaults_matter_only_where_the_host_is_visited(tmp_path: Pa
         "    good:\n"
         "    vaulted: {ansible_password: !vault x}\n"
         "    filtered:\n"
-        "      ansible_user: \"{{ lookup('env', 'USER') }}\"\n"
+        "      ansible_user: \"{{ lookup('pipe', 'id') }}\"\n"
         "    computed:\n"
         '      ansible_host: "{{ 7 * 7 }}"\n'
         "    called:\n"
@@ -171,3 +177,36 @@ def test_templates_and_vaults_matter_only_where_the_host_is_visited(tmp_path: Pa
         endpoint(vaulted)
     with pytest.raises(InventoryError, match=r"hosts\.yml:11: error: ansible_user: it is the temp"):
         endpoint(filtered)
+
+
+UNREAD = Opaque("it is vaulted", "vault")
+
+
+def test_what_the_command_line_says_stands_in_for_what_cannot_be_read() -> None:
+    one = host(ansible_user=UNREAD, ansible_ssh_private_key_file=UNREAD, ansible_port=UNREAD)
+    same = with_given(one, {"become"})
+    assert same is one
+    with pytest.raises(InventoryError, match="key_file: it is vaulted"):
+        endpoint(with_given(replace(one, variables={**one.variables, "ansible_port": 1}), {"user"}))
+    with pytest.raises(InventoryError, match="ansible_port: it is vaulted"):
+        endpoint(with_given(one, {"key_files", "user"}))
+    read = host(ansible_user="sre", ansible_ssh_private_key_file="k")
+    assert endpoint(with_given(read, {"key_files", "user"})) == replace(
+        PLAIN, user="sre", key_files=("k",)
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["-F ssh.cfg -J b", "-J b -Fssh.cfg", "-J b -F 'my ssh.cfg' -A", UNREAD],
+)
+def test_a_named_configuration_stands_for_the_one_in_the_arguments(arguments: str) -> None:
+    given = with_given(host(ansible_ssh_common_args=arguments), {"ssh_config"})
+    jumps = () if arguments is UNREAD else (Hop("b"),)
+    assert endpoint(given) == replace(PLAIN, jumps=jumps)
+
+
+def test_the_configuration_of_a_proxy_command_is_its_own() -> None:
+    arguments = "-o ProxyCommand='ssh -F jump.cfg -W %h:%p b' -F ssh.cfg"
+    given = with_given(host(ansible_ssh_common_args=arguments), {"ssh_config"})
+    assert endpoint(given) == replace(PLAIN, proxy_command="ssh -F jump.cfg -W %h:%p b")

@@ -144,7 +144,8 @@ ERRORS: list[tuple[str, str | bytes, str]] = [
         "y.yml",
         "all: {hosts: {a: {commcheck_mtu: '{{ m | int }}'}}}\n",
         "y.yml:1:34: error: commcheck_mtu: it is the template '{{ m | int }}'; commcheck resolves "
-        "only a plain '{{ variable }}', so write the value out [template]",
+        "only a plain '{{ variable }}', lookup('env', 'NAME') and default(), so write the value "
+        "out [template]",
     ),
     (
         "y.yml",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Final, NoReturn, TypeVar
 
@@ -28,12 +28,12 @@ _PORT: Final = ("ansible_port", "ansible_ssh_port")
 _USER: Final = ("ansible_user", "ansible_ssh_user")
 _KEY: Final = ("ansible_private_key_file", "ansible_ssh_private_key_file")
 _BECOME_USER: Final = ("ansible_become_user", "ansible_sudo_user")
-_PASSWORDS: Final = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
+PASSWORDS: Final = ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password")
 _ARGS: Final = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 _CHECKING: Final = ("ansible_host_key_checking", "ansible_ssh_host_key_checking")
 
 CONNECTION: Final = (
-    frozenset((*_ADDRESS, *_PORT, *_USER, *_KEY, *_BECOME_USER, *_PASSWORDS, *_ARGS, *_CHECKING))
+    frozenset((*_ADDRESS, *_PORT, *_USER, *_KEY, *_BECOME_USER, *PASSWORDS, *_ARGS, *_CHECKING))
     | {"ansible_connection", "ansible_become"}
     | kubectl.VARIABLES
 )
@@ -51,22 +51,55 @@ _HOST_KEYS: Final = {
     "off": "insecure",
     "false": "insecure",
 }
-# They set OpenSSH's own connection sharing, patience and chatter; commcheck has its own of each.
+# They set OpenSSH's own connection sharing, patience, chatter, algorithms and ways to log in;
+# commcheck has its own of each, and forwards nothing, whatever is said here.
 _HARMLESS: Final = {
+    "addkeystoagent",
+    "addressfamily",
     "batchmode",
+    "casignaturealgorithms",
+    "challengeresponseauthentication",
+    "checkhostip",
+    "ciphers",
     "compression",
     "connectionattempts",
     "connecttimeout",
     "controlmaster",
     "controlpath",
     "controlpersist",
+    "forwardagent",
     "forwardx11",
+    "forwardx11timeout",
+    "forwardx11trusted",
+    "gssapiauthentication",
+    "gssapidelegatecredentials",
+    "hashknownhosts",
+    "hostbasedauthentication",
+    "hostkeyalgorithms",
+    "identitiesonly",  # keys that are not named are offered only where that is asked for, always
+    "ipqos",
+    "kbdinteractiveauthentication",
+    "kexalgorithms",
     "loglevel",
+    "macs",
+    "nohostauthenticationforlocalhost",
+    "numberofpasswordprompts",
+    "passwordauthentication",
+    "preferredauthentications",
+    "pubkeyacceptedalgorithms",
+    "pubkeyacceptedkeytypes",
+    "pubkeyauthentication",
+    "rekeylimit",
     "requesttty",
+    "requiredrsasize",
     "serveralivecountmax",
     "serveraliveinterval",
     "tcpkeepalive",
+    "updatehostkeys",
+    "visualhostkey",
 }
+_HARMLESS_FLAGS: Final = regex(r"-[246AaCKkNnqTtvXxYy]+")
+"""Without a value: forwarding that commcheck does not do, chatter, terminals and the like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +171,40 @@ def endpoint(host: Host) -> Endpoint:
     )
 
 
+def with_given(host: Host, given: Collection[str]) -> Host:
+    """The host without what of it cannot be read, where the command line says the same thing.
+
+    ``given``: "user", "key_files" and "ssh_config", which also stands for the file after ``-F``.
+    """
+    instead = {"user": _USER, "key_files": _KEY, "ssh_config": _ARGS}
+    unread = {
+        name
+        for option, names in instead.items()
+        if option in given
+        for name in names
+        if isinstance(host.variables.get(name), Opaque)
+    }
+    variables = {name: each for name, each in host.variables.items() if name not in unread}
+    for name in _ARGS if "ssh_config" in given else ():
+        if isinstance(text := variables.get(name), str):
+            variables[name] = _without_config(text)
+    return host if variables == host.variables else replace(host, variables=variables)
+
+
+def _without_config(text: str) -> str:
+    """Arguments of ssh without ``-F FILE``; one within a ProxyCommand is that command's own."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return text  # refused where it is read
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if not word.startswith("-F") and before != "-F"
+    ]
+    return text if kept == words else shlex.join(kept)
+
+
 def cluster_of(host: Host) -> Cluster:
     """The cluster that a host's variables lead to, whatever the host is. Raises as ``endpoint``."""
     return kubectl.cluster(_Variables(host).first)
@@ -167,7 +234,7 @@ class _Variables:
         return None
 
     def refuse_passwords(self) -> None:
-        for name in _PASSWORDS:
+        for name in PASSWORDS:
             value = self._host.variables.get(name)
             if value is None or value == "":
                 continue
@@ -208,15 +275,16 @@ class _Arguments:
         waiting = iter(words)
         for word in waiting:
             flag, value = word[:2], word[2:]
-            if flag in ("-C", "-q", "-T", "-4", "-6", "-x", "-a") and not value:
-                continue  # compression, quiet and the like: nothing to do with where
+            if _HARMLESS_FLAGS.fullmatch(word):
+                continue
             if flag not in ("-J", "-o", "-i", "-p", "-l", "-F"):
                 self._refuse(word, "is an ssh argument that commcheck does not know")
-            if flag == "-F":
-                self._refuse(word, "is not supported; commcheck reads ~/.ssh/config")
             value = value or next(waiting, "")
             if not value:
                 self._refuse(word, "lacks its value")
+            if flag == "-F":
+                named = f"name the file for all hosts: --ssh-config {shlex.quote(value)}"
+                self._refuse(f"-F {value}", f"is not followed for some hosts alone; {named}")
             yield flag, value
 
     def _option(self, begun: Endpoint, flag: str, value: str) -> Endpoint:
@@ -242,8 +310,6 @@ class _Arguments:
             return replace(begun, known_hosts=begun.known_hosts + tuple(shlex.split(value)))
         if option == "identityfile":
             return replace(begun, key_files=(*begun.key_files, value))
-        if option == "identitiesonly":
-            return begun  # keys that are not named are only offered where asked for, always
         if option == "port":
             return replace(begun, port=_port(value))
         if option == "user":

@@ -57,13 +57,15 @@ class Inventory:
     digest: str
 
 
-def load(sources: Sequence[str], *, cwd: Path) -> Inventory:
+def load(
+    sources: Sequence[str], *, cwd: Path, environment: Mapping[str, str] = os.environ
+) -> Inventory:
     """Read inventories and merge them in the order given.
 
     A source is a YAML or INI file, a folder, an inline list (``gpu-01,gpu-02,``), ``exec:CMD``
     whose output is a dynamic inventory, ``slurm:PARTITION`` or ``slurm:gpu-[01-16]``, or an
     executable or plugin file, which is read by ``ansible-inventory``. A group that names a label
-    of Kubernetes gets the pods or nodes that have it now.
+    of Kubernetes gets the pods or nodes that have it now. ``environment``: what templates may ask.
 
     Raises ``InventoryError`` with complete lines.
     """
@@ -82,14 +84,15 @@ def load(sources: Sequence[str], *, cwd: Path) -> Inventory:
     for folder in dict.fromkeys(reader.beside):
         _read_variable_files(reader, folder, "group_vars", list(tree.groups), files.groups)
     reader.raise_errors()
-    if found := selected.statements(tree, files, tree_notes):
+    if found := selected.statements(tree, files, tree_notes, environment):
         reader.add("\n".join(each.host for each in found if isinstance(each, AddHost)).encode())
         tree.apply(found)
         tree.finish()
     for folder in dict.fromkeys(reader.beside):
         _read_variable_files(reader, folder, "host_vars", list(tree.hosts), files.hosts)
     reader.raise_errors()
-    hosts = merge.hosts(tree, files, tree_notes)
+    around = merge.Surroundings(environment, reader.sources())
+    hosts = merge.hosts(tree, files, tree_notes, around)
     reader.take(tree_notes)
     reader.raise_errors()
     if not hosts:

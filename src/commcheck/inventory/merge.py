@@ -11,13 +11,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import field
+from functools import partial
+from pathlib import Path
 
 from commcheck.errors import Position
 from commcheck.inventory import kubectl
-from commcheck.inventory.declared import COMMAND_LINE, Notes, Setting, opaque_in, quoted
-from commcheck.inventory.endpoint import CONNECTION
-from commcheck.inventory.templates import is_template, resolve
-from commcheck.inventory.tree import Tree
+from commcheck.inventory.declared import COMMAND_LINE, Notes, Opaque, Setting, opaque_in, quoted
+from commcheck.inventory.endpoint import CONNECTION, PASSWORDS
+from commcheck.inventory.templates import Scope, is_template, resolve
+from commcheck.inventory.tree import Member, Tree
 from commcheck.lazy import dataclass
 from commcheck.model import PLATFORMS, Host, Origin
 
@@ -43,7 +45,18 @@ class _Base:
     platform_group: str
 
 
-def hosts(tree: Tree, files: VariableFiles, notes: Notes) -> tuple[Host, ...]:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What templates may name beside variables: the environment, and the files that were read.
+
+    ``sources``: from a file's name, as messages say it, to its absolute path.
+    """
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, Path] = field(default_factory=dict)
+
+
+def hosts(tree: Tree, files: VariableFiles, notes: Notes, around: Surroundings) -> tuple[Host, ...]:
     """Every host in Ansible's order, variables merged; what is wrong is added to the notes."""
     bases: dict[tuple[str, ...], _Base] = {}
     found = []
@@ -56,8 +69,9 @@ def hosts(tree: Tree, files: VariableFiles, notes: Notes) -> tuple[Host, ...]:
         base = bases[direct]
         settings = {**base.inline, **member.settings, **files.hosts.get(name, {})}
         variables = {key: setting.value for key, setting in settings.items()}
+        scope = Scope(partial(_named, _magic(member, base, around), settings), around.environment)
         for key in _used(settings):
-            variables[key] = _read(name, settings[key], settings, notes)
+            variables[key] = _read(settings[key], scope, notes)
         label = name.replace(".", "_")
         if (other := labels.setdefault(label, name)) != name:
             notes.error(
@@ -104,7 +118,23 @@ def _origin(at: Position) -> Origin:
     return Origin("the command line" if at == COMMAND_LINE else f"{at.path}:{at.line}")
 
 
-def _read(host: str, setting: Setting, settings: Settings, notes: Notes) -> object:
+def _magic(member: Member, base: _Base, around: Surroundings) -> Mapping[str, object]:
+    """The variables that Ansible sets itself, as far as an inventory can need them."""
+    names: dict[str, object] = {
+        "inventory_hostname": member.name,
+        "inventory_hostname_short": member.name.partition(".")[0],
+        "group_names": sorted(base.groups),
+    }
+    if source := around.sources.get(member.at.path):
+        names |= {"inventory_file": str(source), "inventory_dir": str(source.parent)}
+    return names
+
+
+def _named(magic: Mapping[str, object], settings: Settings, name: str) -> object:
+    return magic[name] if name in magic else settings[name].value
+
+
+def _read(setting: Setting, scope: Scope, notes: Notes) -> object:
     """The value of a variable that commcheck uses, templates resolved.
 
     What cannot be read is an error at once for our own variables. For Ansible's it stays
@@ -112,12 +142,9 @@ def _read(host: str, setting: Setting, settings: Settings, notes: Notes) -> obje
     """
     value = setting.value
     if is_template(value):
-        names = {"inventory_hostname": host, "inventory_hostname_short": host.partition(".")[0]}
-
-        def lookup(name: str) -> object:
-            return names[name] if name in names else settings[name].value
-
-        value = resolve(value, lookup, (setting.name,))
+        if setting.name in PASSWORDS:
+            return Opaque("a template fills it", "password")  # refused where it matters, not read
+        value = resolve(value, scope, (setting.name,))
     if not setting.name.startswith(OURS):
         return opaque_in(value) or value
     if unread := opaque_in(value):

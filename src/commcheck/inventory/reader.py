@@ -88,6 +88,10 @@ class Reader:
         """A file as text. Raises ``Refused``."""
         return self.text(self._content(path), path)
 
+    def sources(self) -> dict[str, Path]:
+        """The absolute path of every file that was read, by its name in messages."""
+        return {path: Path(os.path.abspath(self.cwd / path)) for path in self._bytes}  # noqa: PTH100 - as Ansible, links are not followed
+
     def _content(self, path: str) -> bytes:
         if path not in self._bytes:
             try:

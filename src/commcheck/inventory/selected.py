@@ -11,7 +11,7 @@ from commcheck.errors import HostError, InventoryError
 from commcheck.inventory import kubectl
 from commcheck.inventory.declared import AddHost, Notes, SetHost, Setting, Statement, quoted
 from commcheck.inventory.merge import Settings, VariableFiles, of_group
-from commcheck.inventory.templates import is_template, resolve
+from commcheck.inventory.templates import Scope, is_template, resolve
 from commcheck.inventory.tree import Tree
 from commcheck.kube.call import call
 from commcheck.kube.place import Cluster, Place
@@ -33,7 +33,9 @@ class Found:
     over: str = ""
 
 
-def statements(tree: Tree, files: VariableFiles, notes: Notes) -> list[Statement]:
+def statements(
+    tree: Tree, files: VariableFiles, notes: Notes, environment: Mapping[str, str]
+) -> list[Statement]:
     """The hosts of all groups that name a label, and how each is reached."""
     found: list[Statement] = []
     for group in tree.groups.values():
@@ -41,13 +43,13 @@ def statements(tree: Tree, files: VariableFiles, notes: Notes) -> list[Statement
         for variable in (kubectl.SELECTOR, kubectl.NODE_SELECTOR):
             if variable in own and own[variable].value not in (None, ""):
                 settings = of_group(tree, files, group.name)
-                found += _of_group(group.name, own[variable], settings, notes)
+                reads = _Reads(settings, environment)
+                found += _of_group(group.name, own[variable], reads, notes)
     return found
 
 
-def _of_group(group: str, by: Setting, settings: Settings, notes: Notes) -> Iterable[Statement]:
+def _of_group(group: str, by: Setting, read: _Reads, notes: Notes) -> Iterable[Statement]:
     what = "pods" if by.name == kubectl.SELECTOR else "nodes"
-    read = _Reads(settings)
     try:
         selector = read.first((by.name,), _selector)
         if selector is None:
@@ -124,8 +126,9 @@ def _selector(value: object) -> str:
 class _Reads:
     """Reads a group's variables, templates resolved."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self._settings = settings
+        self._scope = Scope(lambda name: settings[name].value, environment)
 
     def first(self, names: tuple[str, ...], read: Callable[[object], T]) -> T | None:
         for name in names:
@@ -134,7 +137,7 @@ class _Reads:
                 continue
             value = setting.value
             if is_template(value):
-                value = resolve(value, lambda other: self._settings[other].value, (name,))
+                value = resolve(value, self._scope, (name,))
             try:
                 return read(value)
             except ValueError as error:
