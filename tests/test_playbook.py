@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,7 @@ from commcheck.discover import load as load_check
 from commcheck.errors import PlaybookError, Position
 from commcheck.fields import Count
 from commcheck.model import Host, Layer, Machine
-from commcheck.playbook import Entry, Gate, Play, Severity, Suspects, load, parse
+from commcheck.playbook import Entry, Gate, Play, Severity, Suspects, load, locate, parse
 
 HERE = Path(__file__).parent / "playbooks"
 FOUND = tuple(
@@ -162,3 +166,53 @@ def test_thousands_of_problems_are_given_up_soon() -> None:
 def test_any_text_is_a_playbook_or_a_playbook_error(text: str) -> None:
     with contextlib.suppress(PlaybookError):
         parse(text, "p.yaml", FOUND)
+
+
+# --- by name ------------------------------------------------------------------------------------
+
+
+def test_a_name_means_a_file_here_then_one_of_the_site_then_a_bundled_one(tmp_path: Path) -> None:
+    bundled = bundled_folder("playbooks")
+    for name in ("incident", "incident.yaml"):
+        assert locate(Path(name), cwd=tmp_path) == bundled / "incident.yaml"
+    assert locate(None, cwd=tmp_path) == bundled / "default.yaml"
+    (tmp_path / "incident").mkdir()  # a folder is no playbook
+    assert locate(Path("incident"), cwd=tmp_path) == bundled / "incident.yaml"
+    (tmp_path / "playbooks").mkdir()
+    (tmp_path / "playbooks" / "incident.yml").touch()
+    assert locate(Path("incident"), cwd=tmp_path) == Path("playbooks/incident.yml")
+    (tmp_path / "incident.yaml").touch()
+    assert locate(Path("incident.yaml"), cwd=tmp_path) == Path("incident.yaml")
+
+
+@pytest.mark.parametrize("name", ["playbooks/nightly.yaml", "incidents", "x" * 300])
+def test_what_is_not_there_says_which_are_bundled(name: str, tmp_path: Path) -> None:
+    with pytest.raises(PlaybookError, match="bundled: default, incident, maintenance"):
+        load(locate(Path(name), cwd=tmp_path), FOUND)
+
+
+@pytest.mark.parametrize("name", ["Jenkinsfile", "gitlab-ci.yml"])
+def test_the_lines_for_a_ci_server_run_where_there_is_only_an_inventory(
+    name: str, tmp_path: Path
+) -> None:
+    """Word for word, in a site's repository."""
+    text = (Path(__file__).parents[1] / "docs" / name).read_text()
+    script = re.search(r"script: '''(.*?)'''|script:\n    - (.*?)\n", text, re.DOTALL)
+    assert script
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory" / "prod.yaml").write_text("gpu: {hosts: {gpu-01: }}\n")
+    done = subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            f"commcheck() {{ '{sys.executable}' -m commcheck \"$@\" --dry-run; }}\n"
+            + (script[1] or script[2]),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "HOSTS": "all", "LOAD": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "contacts nobody" in done.stdout

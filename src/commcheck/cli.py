@@ -72,9 +72,13 @@ def run(ctx: click.Context, /, **options: Any) -> int:
 
     Pods and nodes of Kubernetes are read by kubectl exec, where the inventory says so.
 
-    PLAYBOOK is a file; default: the bundled read-only climb. With --resume or --again what is not
-    given is taken from that run: inventory, playbook, limit, checks, and how hosts are reached. RUN
-    is an id, a unique beginning of one, a path, last, or last-green.
+    PLAYBOOK is a file, or one by its name from ./playbooks or the bundled ones: default, which
+    climbs every day; incident, for a job that is slow or hangs now; maintenance, for hosts back
+    from repair. All of them only look, unless --allow load is given.
+
+    With --resume or --again what is not given is taken from that run: inventory, playbook, limit,
+    checks, and how hosts are reached. RUN is an id, a unique beginning of one, a path, last, or
+    last-green.
     """
     with put_off():
         from commcheck.commands import run as command

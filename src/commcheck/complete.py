@@ -87,9 +87,11 @@ def personas(_ctx: click.Context) -> Iterator[str]:
 
 
 def playbooks(_ctx: click.Context) -> Iterator[str]:
-    """The playbooks of this folder."""
+    """The playbooks of this folder, and the names of the bundled ones."""
     for path in (*Path("playbooks").glob("*.yaml"), *Path("playbooks").glob("*.yml")):
         yield str(path)
+    for path in _bundled("playbooks").glob("*.yaml"):
+        yield path.stem
 
 
 def runs(ctx: click.Context) -> Iterator[str]:

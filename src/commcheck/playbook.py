@@ -23,7 +23,7 @@ from commcheck.check_fields import (
     read_params,
     thresholds_by_name,
 )
-from commcheck.discover import FoundCheck
+from commcheck.discover import FoundCheck, bundled_folder
 from commcheck.errors import PlaybookError, Position
 from commcheck.fields import Count, Fields
 from commcheck.inventory.declared import MAX_ERRORS, Notes, Refused, quoted
@@ -78,12 +78,42 @@ def parse(text: str, path: str, found: Sequence[FoundCheck]) -> Playbook:
     return playbook
 
 
+def locate(given: Path | None, *, cwd: Path) -> Path:
+    """The file that an operator means by a path, or by a name; None: the climb of every day.
+
+    A name without a folder means a file here, else a playbook in ``./playbooks``, else a bundled
+    one; of the two latter it may leave out the ending. What is not found is for ``load`` to tell.
+    """
+    bundled = bundled_folder("playbooks")
+    if given is None:
+        return bundled / "default.yaml"
+    if len(given.parts) > 1 or _is_file(cwd / given):
+        return given
+    for folder in (Path("playbooks"), bundled):
+        for ending in ("", ".yaml", ".yml"):
+            path = folder / f"{given.name}{ending}"
+            if _is_file(cwd / path):
+                return path
+    return given
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be read
+        return False
+
+
 def load(path: Path, found: Sequence[FoundCheck]) -> Playbook:
-    """Read a playbook file. Raises ``PlaybookError``."""
+    """Read a playbook file. Raises ``PlaybookError``, with what is bundled where there is none."""
     try:
         text = read_file(path)
     except Refused as refused:
-        raise PlaybookError(refused.problem.line()) from None
+        problem = refused.problem
+        if problem.rule == "file":
+            names = sorted(each.stem for each in bundled_folder("playbooks").glob("*.yaml"))
+            problem = replace(problem, text=f"{problem.text}; bundled: {', '.join(names)}")
+        raise PlaybookError(problem.line()) from None
     return parse(text, str(path), found)
 
 

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 
-from commcheck.discover import FoundCheck, bundled_folder, discover, strays
+from commcheck.discover import FoundCheck, discover, strays
 from commcheck.errors import CheckError, InventoryError, PlaybookError
 from commcheck.expect import LEAF
 from commcheck.fields import near
@@ -19,7 +19,7 @@ from commcheck.inventory.patterns import matching, select
 from commcheck.lazy import dataclass
 from commcheck.model import Host
 from commcheck.plan import Climb, make_climb, validate
-from commcheck.playbook import Entry, Play, Playbook
+from commcheck.playbook import Entry, Play, Playbook, locate
 from commcheck.playbook import load as load_playbook
 from commcheck.reach import Words, of_run
 from commcheck.report.ranges import fold_hosts
@@ -107,8 +107,7 @@ class Prepared:
 def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     """Read and check everything. Raises ``UsageError``; contacts nothing, writes nothing."""
     found = discover(choice.check_folders, cwd=cwd)
-    path = choice.playbook or bundled_folder("playbooks") / "default.yaml"
-    playbook = load_playbook(path, found)
+    playbook = load_playbook(locate(choice.playbook, cwd=cwd), found)
     inventory = choice.recorded or load(choice.inventory, cwd=choice.inventory_from or cwd)
     inventory = replace(
         inventory, hosts=tuple(with_given(host, choice.reach) for host in inventory.hosts)

@@ -13,7 +13,7 @@ _READS = Words("None, it only looks.", "无，只读。")
 _PROFILED = Words("The job runs a few steps under torch.profiler.", "作业开启几步 profiler。")
 
 CLIMB_DOWN = Remedy(
-    command="commcheck run -i INVENTORY playbooks/incident.yaml",
+    command="commcheck run -i INVENTORY incident",
     effect=Words(
         "Layers below first: a slow rail, lost packets or a wrong algorithm make the same picture.",
         "先查下层：慢轨、丢包或算法选错会呈现同样的现象。",
