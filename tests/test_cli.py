@@ -95,6 +95,20 @@ def test_wrong_words_are_one_clear_line_and_exit_2(
     assert not (tmp_path / "reports").exists()
 
 
+def test_a_name_like_that_of_a_secret_hides_no_reason(tmp_path: Path) -> None:
+    (tmp_path / "passwd").write_text("root:x:0:0::/:/bin/sh\n")
+    swept = commcheck(tmp_path, "analyze", "sweep", "passwd")
+    assert swept.returncode == 2
+    assert swept.stderr.startswith("passwd: error: ")
+    (tmp_path / "secrets.yaml").write_text(
+        "all: {hosts: {gpu-key: {ansible_password: '{{ vault_x }}', a_token: hush}}}\n"
+    )
+    run = commcheck(tmp_path, "run", "-i", "secrets.yaml")
+    assert run.returncode == 2
+    assert "'vault_x', which the inventory does not set; use a key" in run.stderr
+    assert "***" not in swept.stderr + run.stderr
+
+
 def test_explain_knows_every_check_and_every_cause(tmp_path: Path) -> None:
     listed = commcheck(tmp_path, "list", "checks", "--format", "json")
     checks = [row["check"] for row in json.loads(listed.stdout)]

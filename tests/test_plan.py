@@ -128,7 +128,7 @@ def test_reachable_comes_first_and_impossible_checks_are_not_planned() -> None:
 @pytest.mark.parametrize(
     ("variables", "says"),
     [
-        ({"commcheck_mtu": "9000"}, "prod.yaml:3: error: a: commcheck_mtu: is '9000', wanted"),
+        ({"commcheck_mtu": "9000"}, "prod.yaml:3: error: a, commcheck_mtu: is '9000', wanted"),
         ({"commcheck_thresholds": 3}, "commcheck_thresholds is no mapping"),
         ({"commcheck_peers": ["a", "b"]}, "commcheck_peers is no name of a group"),
         ({"commcheck_thresholds": {"share": "x"}}, "'x' is str, wanted float"),

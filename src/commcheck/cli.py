@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -17,6 +17,7 @@ from commcheck.cli_analyze import analyze
 from commcheck.collector import put_off
 from commcheck.console import outlets
 from commcheck.errors import CommcheckError, UsageError
+from commcheck.lazy import regex
 from commcheck.options import (
     BASELINE,
     BUSBW,
@@ -367,6 +368,13 @@ def _guarded(call: Callable[[], Any]) -> int:
 
 def _shown(told: str) -> str:
     """Names of files may come from anywhere: none of them steers a terminal, or a CI console."""
-    from commcheck.report.cleaning import for_console
+    from commcheck.report.cleaning import composed
 
-    return "\n".join(for_console(line, 4000) for line in told.split("\n"))
+    return "\n".join(
+        composed(*(found.groups() if (found := _PLACED.fullmatch(line)) else (line,)), limit=4000)
+        for line in told.split("\n")
+    )
+
+
+_PLACED: Final = regex(r"(.*?)((?::\d+){0,2}: (?:error|warning): )(.*)")
+"""What is wrong with a file: its name, the place in it, the reason."""

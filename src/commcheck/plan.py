@@ -298,17 +298,17 @@ def _wrong_values(check: AnyCheck, host: Host) -> Iterable[str]:
         try:
             key.on(host, platform_of(host) or "")
         except ValueError as error:
-            yield f"{host.origin_of(key.name)}: error: {host.name}: {key.name}: {error} [type]"
+            yield f"{host.origin_of(key.name)}: error: {host.name}, {key.name}: {error} [type]"
     if not isinstance(host.variables.get("commcheck_peers"), str | int | None):
         where = host.origin_of("commcheck_peers")
-        yield f"{where}: error: {host.name}: commcheck_peers is no name of a group [type]"
+        yield f"{where}: error: {host.name}, commcheck_peers is no name of a group [type]"
     if not isinstance(host.variables.get(THRESHOLDS), Mapping | None):
         yield f"{host.origin_of(THRESHOLDS)}: error: {THRESHOLDS} is no mapping [type]"
         return
     try:
         limits_for(check, host)
     except ValueError as error:
-        yield f"{host.origin_of(THRESHOLDS)}: error: {host.name}: {THRESHOLDS}: {error} [type]"
+        yield f"{host.origin_of(THRESHOLDS)}: error: {host.name}, {THRESHOLDS}: {error} [type]"
 
 
 def _unread(climb: Climb, found: Sequence[FoundCheck]) -> Iterable[str]:

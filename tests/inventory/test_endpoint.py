@@ -113,11 +113,11 @@ def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str
          "[connection]"),
         ("ansible_become", "maybe", "'maybe' is neither true nor false [connection]"),
         ("ansible_password", "hunter2",
-         "a password does not belong in a file; use a key, or name an environment variable that "
-         "holds the password with commcheck_password_env [password]"),
+         "is not used: a password does not belong in a file; use a key, or name an environment "
+         "variable that holds the password with commcheck_password_env [password]"),
         ("ansible_ssh_pass", 1234,
-         "a password does not belong in a file; use a key, or name an environment variable that "
-         "holds the password with commcheck_password_env [password]"),
+         "is not used: a password does not belong in a file; use a key, or name an environment "
+         "variable that holds the password with commcheck_password_env [password]"),
         ("ansible_ssh_common_args", "-J b -W x",
          "'-W' is an ssh argument that commcheck does not know [ssh-argument]"),
         ("ansible_ssh_common_args", "bastion",
@@ -146,7 +146,8 @@ def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str
 def test_what_is_refused(name: str, value: object, text: str) -> None:
     with pytest.raises(InventoryError) as caught:
         endpoint(host(**{name: value}))
-    assert caught.value.problems == (f"prod.yaml:2: error: {name}: {text}",)
+    told = f"{name}{'' if text.startswith('is ') else ':'} {text}"
+    assert caught.value.problems == (f"prod.yaml:2: error: {told}",)
     assert "hunter2" not in str(caught.value)
 
 
@@ -170,12 +171,16 @@ def test_templates_and_vaults_matter_only_where_the_host_is_visited(tmp_path: Pa
     )
     good, vaulted, filtered, *others = load(["hosts.yml"], cwd=tmp_path).hosts
     for each in others:
-        with pytest.raises(InventoryError, match=r"ansible_host: it is the temp"):
+        with pytest.raises(InventoryError, match=r"ansible_host: it is more than a plain"):
             endpoint(each)
     assert endpoint(good) == Endpoint(address="good.example.com", port=2222)
-    with pytest.raises(InventoryError, match=r"hosts\.yml:9: error: ansible_password: it is vault"):
+    with pytest.raises(
+        InventoryError, match=r"hosts\.yml:9: error: ansible_password is not used: it is vault"
+    ):
         endpoint(vaulted)
-    with pytest.raises(InventoryError, match=r"hosts\.yml:11: error: ansible_user: it is the temp"):
+    with pytest.raises(
+        InventoryError, match=r"hosts\.yml:11: error: ansible_user: it is more than a plain"
+    ):
         endpoint(filtered)
 
 

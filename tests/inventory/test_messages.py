@@ -143,9 +143,9 @@ ERRORS: list[tuple[str, str | bytes, str]] = [
     (
         "y.yml",
         "all: {hosts: {a: {commcheck_mtu: '{{ m | int }}'}}}\n",
-        "y.yml:1:34: error: commcheck_mtu: it is the template '{{ m | int }}'; commcheck resolves "
-        "only a plain '{{ variable }}', lookup('env', 'NAME') and default(), so write the value "
-        "out [template]",
+        "y.yml:1:34: error: commcheck_mtu: it is more than a plain '{{ variable }}', "
+        "lookup('env', 'NAME') and default(), which is all that commcheck resolves, so write the "
+        "value out [template]",
     ),
     (
         "y.yml",

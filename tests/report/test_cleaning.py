@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from commcheck.report.cleaning import (
     clean,
+    composed,
     cut,
     decode,
     for_console,
@@ -105,6 +106,15 @@ def test_console_commands_are_broken(line: str, shown: str) -> None:
     assert for_console(line) == shown
 
 
+def test_what_we_put_together_is_masked_part_by_part() -> None:
+    """A host may be called like a secret; what is told of it may still hold one."""
+    told = composed("FAIL x on ", "gpu-key", ": ", "mtu is 1500, api_token: abc")
+    assert told == "FAIL x on gpu-key: mtu is 1500, api_token: ***"
+    assert composed("db_token=hush", ": error: ", "no") == "db_token=***: error: no"
+    assert composed(":", ":error::owned") == ": :error::owned"
+    assert composed("[", "[ATTACHMENT|/x]]") == "[[\u200bATTACHMENT|/x]]"
+
+
 SECRETS = [
     ("API_TOKEN=abc123 next", "API_TOKEN=*** next"),
     ("export WANDB_API_KEY='abc 123'", "export WANDB_API_KEY='***'"),
@@ -118,6 +128,9 @@ SECRETS = [
     ('X_PASSWORD=ab"cd\0HOME=/', "X_PASSWORD=***\0HOME=/"),
     ("curl -H 'Authorization: Bearer a' http://x", "curl -H 'Authorization: ***' http://x"),
     ("password: correct horse battery\nnext: 1", "password: ***\nnext: 1"),
+    ("password:3:5: error: a b\nnext: 1", "password:***\nnext: 1"),
+    ("secrets.yml:3:5 hush", "secrets.yml:***"),
+    ("secrets.yml:3:5: error: token=hush", "secrets.yml:3:5: error: token=***"),
     ("DB_PASSWD=x\x00HOME=/root\x00", "DB_PASSWD=***\x00HOME=/root\x00"),
     ("AWS_ACCESS_KEY_ID=AKIA0", "AWS_ACCESS_KEY_ID=***"),
     ("GOOGLE_APPLICATION_CREDENTIALS=/a/b.json", "GOOGLE_APPLICATION_CREDENTIALS=***"),
@@ -152,6 +165,9 @@ OPEN = [
     "eth2: priority 3",
     "http://example.com:80/a@b",
     "passing: yes",
+    "group_vars/all/secrets.yml:3:5: error: no such host",
+    "vault-secrets.yaml:3: warning: play 'x' has no host here [empty]",
+    "token-gpu port 22 (via key-jump) refuses connections: no sshd",
 ]
 
 

@@ -225,3 +225,15 @@ def test_a_terminal_that_dies_does_not_stop_the_run() -> None:
         progress.finish()
         finished = True
     assert finished
+
+
+@pytest.mark.parametrize("host", ["gpu-key", "token-gpu", "passwd1"])
+def test_a_host_may_be_called_like_a_secret(host: str) -> None:
+    stream = io.StringIO()
+    progress = LineProgress(stream, Clock())
+    progress.begin(plan((host,)))
+    progress.result(pfc_fail(host))
+    progress.host_done(host, "dns")
+    _, failed, done, _ = lines_of(progress, stream)
+    assert failed.startswith(f"commcheck: FAIL physical.pfc-enabled on {host}: eth2 has PFC on")
+    assert done == f"commcheck: {host}: dns"

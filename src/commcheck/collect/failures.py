@@ -60,8 +60,12 @@ class Peer:
     via: str = ""
 
     def __str__(self) -> str:
-        at = f"{self.address}:{self.port}"
-        return f"{at} (via {self.via})" if self.via else at
+        return f"{self.at} (via {self.via})" if self.via else self.at
+
+    @property
+    def at(self) -> str:
+        """As OpenSSH says it. ``token-gpu:22`` would be masked like a secret."""
+        return f"{self.address} port {self.port}"
 
     @property
     def ssh(self) -> str:
@@ -141,20 +145,19 @@ def _forward(error: BaseException, moment: Moment, peer: Peer) -> HostError:
     if code == 1:
         return Unreachable(
             "channel-refused",
-            f"the jump host {peer.via} does not forward to {peer.address}:{peer.port}",
+            f"the jump host {peer.via} does not forward to {peer.at}",
             f"on {peer.via}: sshd -T | grep -iE 'allowtcpforwarding|permitopen'",
         )
     if code == 2:
         return Unreachable(
             "tcp-refused",
-            f"the jump host {peer.via} cannot connect to {peer.address}:{peer.port}",
+            f"the jump host {peer.via} cannot connect to {peer.at}",
             f"on {peer.via}: nc -vz {shlex.quote(peer.address)} {peer.port}",
         )
     if moment.timed_out or isinstance(error, TimeoutError):
         return Unreachable(
             "tcp-timeout",
-            f"the jump host {peer.via} got no connection to {peer.address}:{peer.port} "
-            f"within {moment.limit_s:g} s",
+            f"the jump host {peer.via} got no connection to {peer.at} within {moment.limit_s:g} s",
             f"on {peer.via}: nc -vz -w 5 {shlex.quote(peer.address)} {peer.port}",
         )
     return _lost(error, moment, peer)

@@ -353,7 +353,7 @@ def _not_pinned(peer: str, wanted: Wanted, key: HostKey) -> Unreachable:
     return Unreachable(
         "host-key-changed" if wanted.pinned else "host-key-unknown",
         f"{peer} offers {key}, the inventory pins {pins}; nothing was proven to it",
-        f"{_compare(key)}; only if it is the same: commcheck_host_key: {key.fingerprint}",
+        f"{_compare(key)}; only if it is the same, set commcheck_host_key to {key.fingerprint}",
     )
 
 

@@ -217,7 +217,9 @@ class _Variables:
         self._host = host
 
     def wrong(self, name: str, what: str, rule: str) -> NoReturn:
-        raise InventoryError(f"{self._host.origin_of(name)}: error: {name}: {what} [{rule}]")
+        # "ansible_password: is ..." would be masked, and with it what to do.
+        told = f"{name}{'' if what.startswith('is ') else ':'} {what}"
+        raise InventoryError(f"{self._host.origin_of(name)}: error: {told} [{rule}]")
 
     def first(self, names: tuple[str, ...], read: Callable[[object], T]) -> T | None:
         """The first of these that is set, read; None where none is."""
@@ -243,8 +245,8 @@ class _Variables:
             )
             self.wrong(
                 name,
-                f"{held}; use a key, or name an environment variable that holds the password "
-                "with commcheck_password_env",
+                f"is not used: {held}; use a key, or name an environment variable that holds the "
+                "password with commcheck_password_env",
                 "password",
             )
 

@@ -73,10 +73,10 @@ def resolve(value: object, scope: Scope, through: tuple[str, ...] = ()) -> objec
     if not isinstance(value, str) or not is_template(value):
         return value
     if whole := _BRACES.fullmatch(value.strip()):
-        return _expression(whole[1], value, scope, through)
+        return _expression(whole[1], scope, through)
     if any(mark in _BRACES.sub("", value) for mark in _MARKS):
-        return _unknown(value)
-    found = {inner: _expression(inner, value, scope, through) for inner in _BRACES.findall(value)}
+        return _unknown()
+    found = {inner: _expression(inner, scope, through) for inner in _BRACES.findall(value)}
     for inner, each in found.items():
         if isinstance(each, Opaque):
             return each
@@ -86,18 +86,19 @@ def resolve(value: object, scope: Scope, through: tuple[str, ...] = ()) -> objec
     return _BRACES.sub(lambda match: str(found[match[1]]), value)
 
 
-def _unknown(value: str) -> Opaque:
+def _unknown() -> Opaque:
     return Opaque(
-        f"it is the template {quoted(value)}; commcheck resolves only a plain "
-        "'{{ variable }}', lookup('env', 'NAME') and default(), so write the value out",
+        # The template is not repeated: this may be said of a password's.
+        "it is more than a plain '{{ variable }}', lookup('env', 'NAME') and default(), which is "
+        "all that commcheck resolves, so write the value out",
         "template",
     )
 
 
-def _expression(inner: str, value: str, scope: Scope, through: tuple[str, ...]) -> object:
+def _expression(inner: str, scope: Scope, through: tuple[str, ...]) -> object:
     match = _EXPRESSION.fullmatch(inner)
     if match is None:
-        return _unknown(value)
+        return _unknown()
     found = _term(match[1], scope, through)
     for term, also_where_empty in _DEFAULTS.findall(match[2]):
         is_unread = isinstance(found, Opaque)

@@ -133,12 +133,12 @@ def _afterwards(
     for host, member in members.items():
         ended, resist = ready.left_behind(at, frames[host], decode)
         if ended:
-            office.note(f"{host}: {ended} processes of this run were left there, and were ended")
+            office.note(f"{ended} processes of this run were left on {host}, and were ended")
         if resist:
-            office.note(f"{host}: processes of this run that do not end: {', '.join(resist)}")
+            office.note(f"processes of this run do not end on {host}, ids {', '.join(resist)}")
         held = ready.still_held(at, frames[host], decode)
         if held:
-            office.note(f"{host}: after the runs {held}")
+            office.note(f"after the runs on {host}, {held}")
         first = ready.counters(f"before {name}", member.machine, guards[host].frames, decode)
         last = ready.counters(at, member.machine, frames[host], decode)
         if first.values and last.values:

@@ -55,8 +55,12 @@ def _cleaned_before(text: str) -> str:
 
 
 def _clean(text: str) -> str:
+    return mask(_harmless(text))
+
+
+def _harmless(text: str) -> str:
     if text.isascii() and text.isprintable() and "[[" not in text:
-        return mask(text)  # most texts: nothing to find for what follows
+        return text  # most texts: nothing to find for what follows
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:
@@ -66,12 +70,16 @@ def _clean(text: str) -> str:
     if "[[" in text:
         # A zero-width space: the eye sees the same, junit-attachments no longer does.
         text = _MARKER.sub("[[\u200b", text)
-    return mask(text)
+    return text
 
 
 def one_line(text: str, limit: int = 300) -> str:
     """A cleaned text on one line of at most ``limit`` characters, for messages and tables."""
-    line = " ".join(clean(text).split())
+    return _on_one_line(clean(text), limit)
+
+
+def _on_one_line(text: str, limit: int) -> str:
+    line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
@@ -95,7 +103,19 @@ def for_console(text: str, limit: int = 300) -> str:
     Azure Pipelines obeys ``##vso[`` anywhere in a line, GitHub ``::name::`` at its start and
     ``##[name]``, TeamCity ``##teamcity[``.
     """
-    line = _CONSOLE_COMMAND.sub("## ", one_line(text, limit))
+    return _told(clean(text), limit)
+
+
+def composed(*parts: str, limit: int = 300) -> str:
+    """The same of a line that we put together: no part of it takes the next one for its value.
+
+    Else the reason were masked that is told of a host called ``gpu-key``, or of a file ``passwd``.
+    """
+    return _told(_harmless("".join(map(clean, parts))), limit)
+
+
+def _told(text: str, limit: int) -> str:
+    line = _CONSOLE_COMMAND.sub("## ", _on_one_line(text, limit))
     return ": :" + line[2:] if line.startswith("::") else line
 
 
@@ -155,6 +175,10 @@ _OPTION: Final = regex(
     (?!-)(?:'[^'\n\0]*+'|"[^"\\\n\0]*+"|[^\s\0"'\\]++)""",
     re.IGNORECASE | re.ASCII | re.VERBOSE,
 )
+_PLACED: Final = (".yaml", ".yml", ".ini", ".json", ".toml")
+_PLACE: Final = regex(r"\d++(?::\d++)?: (?:error|warning): ", re.ASCII)
+"""``group_vars/all/secrets.yml:3:5: error: ...`` is a place in a file, and no secret's value."""
+
 _SECRET_WORDS: Final = ("TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTHORIZATION", "AWS_", "KEY")
 """One of them is in every name that ``_SECRET_NAME`` knows: the others need not be looked at."""
 
@@ -251,6 +275,8 @@ def _mask_assignments(text: str) -> str:
             continue
         position = match.end()  # what is no secret may itself hold an assignment
         if not _is_secret(match["name"], match["sign"]):
+            continue
+        if match["name"].endswith(_PLACED) and _PLACE.match(text, position):
             continue
         start, end = _value(text, match)
         if start < end:

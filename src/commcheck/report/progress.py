@@ -13,7 +13,7 @@ from commcheck.console import Outlet
 from commcheck.diagnose import presentation
 from commcheck.lazy import dataclass
 from commcheck.model import Layer, Result, Status
-from commcheck.report.cleaning import for_console
+from commcheck.report.cleaning import composed, for_console
 from commcheck.report.record import Plan
 from commcheck.report.text import Look, duration
 
@@ -31,6 +31,9 @@ SLOWEST: Final = 5
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
+
+Line = tuple[str, ...]
+"""Of parts, each of which is masked by itself."""
 
 
 class Progress(Protocol):
@@ -110,10 +113,10 @@ class _Tally:
         self.started_s, self.hosts, self.planned = now, len(plan.hosts), planned
         self.checks = len(plan.checks)
 
-    def new_causes(self, result: Result) -> list[str]:
+    def new_causes(self, result: Result) -> list[Line]:
         """Counts a result; a line for every cause that no host had before."""
         self.cases[Layer.of(result.check)][presentation(result.worst)] += 1
-        lines = []
+        lines: list[Line] = []
         for finding in result.findings:
             verdict = finding.verdict
             if verdict.status not in (Status.FAIL, Status.ERROR, Status.WARN):
@@ -123,19 +126,19 @@ class _Tally:
             if key not in self.seen:
                 self.seen.add(key)
                 word = verdict.status.value.upper()
-                lines.append(f"{word} {result.check} on {result.host}: {verdict.reason}")
+                lines.append((f"{word} {result.check} on ", result.host, ": ", verdict.reason))
         return lines
 
-    def host_done(self, name: str, error: str) -> list[str]:
+    def host_done(self, name: str, error: str) -> list[Line]:
         self.busy.pop(name, None)
         self.done += 1
         if not error:
             return []
         self.unreached += 1
         if self.unreached <= MAX_UNREACHED:
-            return [f"{name}: {error}"]
+            return [(name, ": ", error)]
         if self.unreached == MAX_UNREACHED + 1:
-            return [f"more than {MAX_UNREACHED} hosts could not be judged, counting on"]
+            return [(f"more than {MAX_UNREACHED} hosts could not be judged, counting on",)]
         return []
 
     def counts(self, now: float) -> str:
@@ -168,7 +171,7 @@ class LineProgress:
         """Says what is planned and starts the heartbeat."""
         with self._lock:
             self._tally.begin(plan, self._clock())
-            self._write([f"{len(plan.hosts):,} hosts, {len(plan.checks):,} checks"])
+            self._write([(f"{len(plan.hosts):,} hosts, {len(plan.checks):,} checks",)])
         self._heart = threading.Thread(target=self._beat, name="commcheck-heartbeat", daemon=True)
         self._heart.start()
 
@@ -190,7 +193,7 @@ class LineProgress:
     def note(self, text: str) -> None:
         """A line."""
         with self._lock:
-            self._write([text])
+            self._write([(text,)])
 
     def finish(self) -> None:
         """Stops the heartbeat and says the counts, once."""
@@ -200,16 +203,16 @@ class LineProgress:
         if self._heart is not None:
             self._heart.join()
         with self._lock:
-            self._write([self._tally.counts(self._clock())])
+            self._write([(self._tally.counts(self._clock()),)])
 
     def _beat(self) -> None:
         while not self._over.wait(self._heartbeat_s):
             with self._lock:
-                self._write([self._tally.counts(self._clock())])
+                self._write([(self._tally.counts(self._clock()),)])
 
-    def _write(self, lines: list[str]) -> None:
+    def _write(self, lines: list[Line]) -> None:
         if lines:
-            self._stream.write("".join(f"commcheck: {for_console(line)}\n" for line in lines))
+            self._stream.write("".join(f"commcheck: {composed(*line)}\n" for line in lines))
             self._stream.flush()
 
 
@@ -261,7 +264,7 @@ class LiveProgress:
 
     def note(self, text: str) -> None:
         """Printed above the view."""
-        self._print([text])
+        self._print([(text,)])
 
     def finish(self) -> None:
         """Closes the view and leaves the counts."""
@@ -273,12 +276,12 @@ class LiveProgress:
             counts = self._tally.counts(self._clock())
         live.console.print(for_console(counts), markup=False)
 
-    def _print(self, lines: list[str]) -> None:
+    def _print(self, lines: list[Line]) -> None:
         live = self._live
         if live is not None:
             # Outside our lock: rich holds its own while it calls _view.
             for line in lines:
-                live.console.print(for_console(line), markup=False)
+                live.console.print(composed(*line), markup=False)
 
     def _view(self) -> RenderableType:
         from rich.text import Text
