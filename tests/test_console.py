@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from commcheck.console import within
+
 COMMCHECK = Path(sys.executable).parent / "commcheck"
 FULL = "commcheck: error: stdout: No space left on device; what was to be printed is not whole\n"
 
@@ -102,3 +104,11 @@ def test_a_terminal_that_hangs_up_ends_the_run_in_order(more: list[str], tmp_pat
 
 def _text(path: Path) -> str:
     return path.read_text() if path.exists() else ""
+
+
+def test_a_stream_of_ascii_gets_what_is_most_like() -> None:
+    assert (
+        within("a … b \N{EN DASH} c ≥ \N{CJK UNIFIED IDEOGRAPH-4E2D}", "ascii")
+        == "a ... b - c >= ?"
+    )
+    assert within("a … b", "utf-8") == "a … b"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commcheck.attempts import begin
-from commcheck.console import say
+from commcheck.console import say, within
 from commcheck.deliver import Delivery, differences, load_document, look_of, progress
 from commcheck.errors import RunFolderError
 from commcheck.inventory import snapshot
@@ -49,7 +49,7 @@ def diff(*, old: str, new: str, out: Path, form: str, color: str) -> int:
     else:
         look = look_of(color)
         page = "\n".join(changes_text.lines(changes, look))
-        say(page if look.glyphs else page.encode("ascii", "replace").decode("ascii"))
+        say(page if look.glyphs else within(page, "ascii"))
     return changes.exit_code
 
 

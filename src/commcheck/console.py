@@ -10,10 +10,23 @@ import sys
 from collections.abc import Iterator
 from typing import Final, TextIO, cast
 
+_PLAIN: Final = str.maketrans(
+    {"…": "...", "\N{EN DASH}": "-", "\N{MULTIPLICATION SIGN}": "x", "≥": ">=", "≤": "<="}
+)
+"""What stands for a character that an encoding lacks."""
+
+
+def within(text: str, encoding: str) -> str:
+    """The text in characters of an encoding; what has nothing like it there is ``?``."""
+    try:
+        return text.encode(encoding).decode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
+
 
 class Outlet:
-    """A stream that cannot stop a run: from the first failure on it is quiet, and shows ``?`` for
-    what its encoding lacks. ``None`` stands for one that was closed before the program began.
+    """A stream that cannot stop a run: from the first failure on it is quiet, and what its
+    encoding lacks is shown otherwise. ``None``: one that was closed before the program began.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -26,7 +39,7 @@ class Outlet:
         if self._stream is not None and self.failure is None:
             told = text if isinstance(text, str) else text.decode("utf-8", "replace")
             try:
-                self._stream.write(told.encode(self.encoding, "replace").decode(self.encoding))
+                self._stream.write(within(told, self.encoding))
             except (OSError, ValueError) as error:
                 self.failure = error
         return len(text)

@@ -24,6 +24,7 @@ from commcheck.report.drain import commands
 from commcheck.report.find import RESULTS, RESULTS_MOST, run_ids
 from commcheck.report.folder import RunFolder
 from commcheck.report.junit import By
+from commcheck.report.lines import NO_EDGE
 from commcheck.report.progress import Progress, progress_on
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
@@ -109,11 +110,14 @@ class Delivery:
 
 def look_of(color: str) -> text.Look:
     """What this stdout can show. ``color``: auto, always or never."""
+    # Who sets COLUMNS knows; of a pipe nobody does, and the terminal behind stderr is not its.
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = shutil.get_terminal_size((NO_EDGE, 24)).columns if known else NO_EDGE
     return text.Look(
         glyphs="utf" in (sys.stdout.encoding or "").lower(),
         colour=color == "always"
         or (color == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")),
-        width=shutil.get_terminal_size((120, 24)).columns,
+        width=width,
     )
 
 

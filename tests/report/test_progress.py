@@ -237,3 +237,16 @@ def test_a_host_may_be_called_like_a_secret(host: str) -> None:
     _, failed, done, _ = lines_of(progress, stream)
     assert failed.startswith(f"commcheck: FAIL physical.pfc-enabled on {host}: eth2 has PFC on")
     assert done == f"commcheck: {host}: dns"
+
+
+def test_what_to_do_about_a_host_is_not_cut_and_each_reason_is_told_once() -> None:
+    stream = io.StringIO()
+    progress = LineProgress(stream, Clock())
+    progress.begin(plan(HOSTS[:3]))
+    remedy = "; look there" * 60
+    for host, code in zip(HOSTS, ("dns", "tcp-refused", "dns"), strict=False):
+        gone = verdict(Status.ERROR, Kind.HOST, f"{code}: why{remedy}; then this")
+        progress.result(result(host, CHECKS[0], gone))
+    told = lines_of(progress, stream)[1:-1]
+    assert [line.split(": ")[2] for line in told] == ["dns", "tcp-refused"]
+    assert all(line.endswith("; then this") for line in told)

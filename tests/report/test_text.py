@@ -7,6 +7,8 @@ import pytest
 
 from commcheck.model import Kind, Status
 from commcheck.report import text
+from commcheck.report.lines import NO_EDGE
+from commcheck.report.record import Failure, Record
 from tests.report.runs import CHECKS, healthy, incident, overridden, result, verdict
 
 
@@ -45,7 +47,8 @@ def test_last_lines(record: object, last: str) -> None:
 
 
 def test_ascii_for_a_stream_that_shows_no_more() -> None:
-    shown = text.render(incident(), unicode=False)
+    shown = text.render(replace(incident(), notes=("left out …",)), unicode=False)
+    assert shown.startswith("note: left out ...\n")
     shown.encode("ascii")
     assert "<- breaks here" in shown
     assert "x physical.pfc-enabled" in shown
@@ -84,6 +87,57 @@ def test_many_hosts_and_causes_stay_readable() -> None:
     assert "... and 20 more causes" in shown
     assert len(shown.splitlines()) < 60
     assert max(map(len, shown.splitlines())) <= 120
+
+
+FAR = Failure(
+    "Unreachable",
+    "host-key-unknown",
+    "192.0.2.1 port 22 offers ssh-ed25519 SHA256:aaaaaaaaaaaaaaaaaaaaaaaa, and no known_hosts "
+    "file has 192.0.2.1",
+    "on the host's console, ssh-keygen -lf /etc/ssh/key.pub must print SHA256:aaaa; only if it is "
+    "the same: echo '192.0.2.1 ssh-ed25519 AAAA' >> ~/.ssh/known_hosts",
+)
+
+
+def unreached() -> Record:
+    """Of eight hosts five could not be reached: of three the key is unknown, and two names are."""
+    base = healthy(8)
+    far = {f"node-0{n}": replace(FAR, remedy=FAR.remedy.replace("2.1", f"2.{n}")) for n in "678"}
+    lost = Failure("Unreachable", "dns", "the name node-01 cannot be resolved", "getent hosts x")
+    failures = {**far, "node-01": lost, "node-02": lost}
+    results = [each for each in base.results if each.host not in failures]
+    for host, failure in failures.items():
+        reason = f"{failure.code}: {failure.reason}; {failure.remedy}"
+        gone = replace(verdict(Status.ERROR, Kind.HOST, reason), error="Unreachable")
+        results.append(result(host, CHECKS[0], gone))
+        gated = verdict(Status.SKIP, Kind.GATED, "gated: the host could not be judged")
+        results += [result(host, check, gated) for check in base.plan.cases[host][1:]]
+    return replace(base, results=tuple(results), failures=failures)
+
+
+def test_hosts_that_were_not_reached_have_a_line_a_reason_and_what_to_do() -> None:
+    lines = text.render(unreached(), width=NO_EDGE).splitlines()
+    assert lines[:2] == [
+        "node-[01-02]              ? physical.reachable            "
+        "dns: the name node-01 cannot be resolved; getent hosts x",
+        f"node-[06-08]              ? physical.reachable            host-key-unknown: {FAR.reason}",
+    ]
+    fix = lines.index("No failure found, but 5 of 8 hosts could not be judged") + 1
+    assert lines[fix : fix + 2] == [
+        f"Fix first:   {FAR.remedy.replace('2.1', '2.6')}   on node-06   (and 2 like it)",
+        "Read:        runbook.md#physical-reachable",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_narrow_terminal_wraps_and_cuts_nothing(width: int) -> None:
+    shown = text.render(unreached(), width=width)
+    assert "…" not in shown
+    rows = [line for line in shown.splitlines() if not line.startswith(("Fix", "Read", "UNKNOWN"))]
+    words = " ".join(" ".join(rows).split())
+    assert "and no known_hosts file has 192.0.2.1" in words
+    assert "No failure found, but 5 of 8 hosts could not be judged" in words
+    assert max(map(len, rows)) <= max(width, 60)
 
 
 def test_what_is_said_of_a_file_is_said_whole() -> None:

@@ -10,6 +10,7 @@ from commcheck.model import Words
 from commcheck.report.changes import KINDS, TROUBLE, Change, Changes, Kind
 from commcheck.report.cleaning import for_console
 from commcheck.report.interface import counted, known, t
+from commcheck.report.lines import beside, wrapped
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.words import Mark, many, padded, shown
 
@@ -147,24 +148,26 @@ def moved(changes: Changes) -> Iterator[tuple[str, str]]:
 
 def lines(changes: Changes, look: Look) -> Iterator[str]:
     """For a terminal. What a verdict said, then and now, is English in every language."""
-    width = max(40, look.width)
     told = section(changes)
     since = Words(
         f"Since {told.baseline}: {told.says.en}", f"与 {told.baseline} 相比：{told.says.zh}"
     )
     yield for_console(look.say(since), 400)
     for note in told.notes:
-        yield f"  {look.say(t('note: '))}{for_console(note, width - 8)}"
+        yield from wrapped(
+            f"  {look.say(t('note: '))}{for_console(note, 2000)}", look.width, "    "
+        )
     for row in told.rows:
         who = fold_hosts(row.hosts)
         if len(who) > 25 and len(row.hosts) > 1:
             who = f"{look.say(counted(len(row.hosts), 'host'))} ({row.hosts[0]}, ...)"
         what = padded(look.say(known(row.mark.word)), 14)
-        left = f"{what} {padded(for_console(who), 25)} {for_console(row.check):29} "
-        reason = for_console(row.reason, max(30, width - len(left) - 2))
-        yield look.paint(f"  {left}{reason}", row.mark.tone)
+        left = f"  {what} {padded(for_console(who), 25)} {for_console(row.check):29} "
+        for line in beside(left, for_console(row.reason, 2000), look.width):
+            yield look.paint(line, row.mark.tone)
     for check, words in told.moved:
-        yield f"  {padded(look.say(t('moved')), 14)} {for_console(f'{check}: {words}', width)}"
+        left = f"  {padded(look.say(t('moved')), 14)} "
+        yield from beside(left, for_console(f"{check}: {words}", 2000), look.width)
     if told.more:
         more = look.say(counted(told.more, "more change"))
         yield look.say(

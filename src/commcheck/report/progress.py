@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TextIO, cast
 from commcheck.console import Outlet
 from commcheck.diagnose import presentation
 from commcheck.lazy import dataclass
-from commcheck.model import Layer, Result, Status
+from commcheck.model import Kind, Layer, Result, Status
 from commcheck.report.cleaning import composed, for_console
 from commcheck.report.record import Plan
 from commcheck.report.text import Look, duration
@@ -28,6 +28,9 @@ MAX_UNREACHED: Final = 20
 """Hosts that could not be judged whole are named up to here, then counted."""
 
 SLOWEST: Final = 5
+
+WHOLE: Final = 2000
+"""Characters of a line: what to do about a host stands at its end."""
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -122,6 +125,8 @@ class _Tally:
             if verdict.status not in (Status.FAIL, Status.ERROR, Status.WARN):
                 continue
             slug = verdict.cause.slug if verdict.cause else verdict.error
+            if verdict.kind is Kind.HOST:
+                slug = verdict.reason.partition(": ")[0]  # the code of why it was not reached
             key = (result.check, verdict.status, slug)
             if key not in self.seen:
                 self.seen.add(key)
@@ -212,7 +217,9 @@ class LineProgress:
 
     def _write(self, lines: list[Line]) -> None:
         if lines:
-            self._stream.write("".join(f"commcheck: {composed(*line)}\n" for line in lines))
+            self._stream.write(
+                "".join(f"commcheck: {composed(*line, limit=WHOLE)}\n" for line in lines)
+            )
             self._stream.flush()
 
 
@@ -281,7 +288,7 @@ class LiveProgress:
         if live is not None:
             # Outside our lock: rich holds its own while it calls _view.
             for line in lines:
-                live.console.print(composed(*line), markup=False)
+                live.console.print(composed(*line, limit=WHOLE), markup=False)
 
     def _view(self) -> RenderableType:
         from rich.text import Text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from commcheck.console import within
 from commcheck.diagnose import BREAKS_HERE, Diagnosis, Fix, Group, Rung, diagnose
 from commcheck.headline import Whole
 from commcheck.lazy import dataclass
@@ -17,9 +17,19 @@ from commcheck.report.cleaning import columns, for_console
 from commcheck.report.diff import tally
 from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import anchor
+from commcheck.report.lines import beside, wrapped
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, PlannedCheck, Record
-from commcheck.report.words import RUNBOOK, RUNBOOK_ZH, Lang, overrides, padded, say
+from commcheck.report.unreached import Unreached, unreached
+from commcheck.report.words import (
+    RUNBOOK,
+    RUNBOOK_ZH,
+    Lang,
+    columns_of,
+    overrides,
+    padded,
+    say,
+)
 
 MAX_GROUPS: Final = 40
 """Causes shown; the rest is counted, and is in ``results.json``."""
@@ -31,6 +41,8 @@ _HOSTS_WIDTH: Final = 25
 _CHECK_WIDTH: Final = 29
 _LABEL_WIDTH: Final = 12
 _COUNTS_WIDTH: Final = 52
+_WIDE: Final = 80
+"""Columns from which the ladder's words stand in a column of their own."""
 
 _GLYPHS: Final = {
     "pass": ("✓", "+"),
@@ -93,23 +105,23 @@ def render(
     if look.lang == "zh" and runbook_url == RUNBOOK:
         runbook_url = RUNBOOK_ZH
     diagnosis = diagnose(record)
+    sorts = unreached(record)
     blocks = [
         [
             *_overrides(record.plan.checks, look),
             *_notes(record, look),
         ],
-        list(_groups(diagnosis, record.info.noun != "host", look)),
+        list(_groups(diagnosis, record.info.noun != "host", sorts, look)),
         list(changes_text.lines(record.changes, look)) if record.changes else [],
-        [
-            _rung(rung, look)
-            for rung in diagnosis.ladder
-            if rung.cases or record.info.noun == "host"  # of files one layer was asked
-        ],
+        # Of files one layer was asked.
+        _ladder([r for r in diagnosis.ladder if r.cases or record.info.noun == "host"], look),
         [columns(line) for line in record.screen],
         [
             *_headline(diagnosis, look),
             *(look.label("Drain:") + for_console(command, 4000) for command in drain),
-            *_next_step(diagnosis, record.info.noun != "host", runbook_url, folder, look),
+            *_next_step(diagnosis, record.info.noun != "host", runbook_url, look),
+            *_of_unreached(diagnosis, sorts, runbook_url, look),
+            *_last_words(diagnosis, folder, look),
         ],
     ]
     text = "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -117,7 +129,7 @@ def render(
     if record.changes is not None and record.info.settings.get("again"):
         # Whoever asked again wants to know this one thing; hosts are never cut off it.
         text += for_console(tally(record.changes), 4000) + "\n"
-    return text if look.glyphs else text.encode("ascii", "replace").decode("ascii")
+    return text if look.glyphs else within(text, "ascii")
 
 
 def duration(seconds: float) -> str:
@@ -135,30 +147,26 @@ def duration(seconds: float) -> str:
 # --- blocks -------------------------------------------------------------------------------------
 
 
-def _line(text: str, look: Look) -> str:
-    return for_console(text, max(40, look.width))
-
-
 def _overrides(checks: tuple[PlannedCheck, ...], look: Look) -> Iterator[str]:
     yield from (for_console(look.say(each), 2000) for each in overrides(checks).values())
 
 
 def _notes(record: Record, look: Look) -> Iterator[str]:
-    if record.info.noun == "host":
-        yield from (_line(f"{look.say(t('note: '))}{note}", look) for note in record.notes)
-        return
-    for note in record.notes[:MAX_NOTES]:
-        # Whole, too: what to turn on stands at its end.
-        yield from _wrapped(look.say(t("note: ")) + for_console(note, 2000), look, "  ")
-    if left := record.notes[MAX_NOTES:]:
+    shown = record.notes if record.info.noun == "host" else record.notes[:MAX_NOTES]
+    for note in shown:
+        # Whole: what to turn on stands at its end.
+        yield from wrapped(look.say(t("note: ")) + for_console(note, 2000), look.width, "  ")
+    if left := record.notes[len(shown) :]:
         more = look.say(counted(len(left), "more note"))
         yield look.say(Words(f"... and {more}, in the report", f"……另有 {more}，见报告"))
 
 
-def _groups(diagnosis: Diagnosis, of_files: bool, look: Look) -> Iterator[str]:
+def _groups(
+    diagnosis: Diagnosis, of_files: bool, sorts: Sequence[Unreached], look: Look
+) -> Iterator[str]:
     """Upside down: the lowest layer's largest cause comes last, next to the ladder.
 
-    A thousand hosts get a line a cause; what is said of a few files is said whole.
+    A thousand hosts get a line a cause.
     """
     # What was never run is one sentence below the headline, not a line for every check.
     known = [group for group in diagnosis.groups if group.slug != INTERRUPTED]
@@ -176,30 +184,37 @@ def _groups(diagnosis: Diagnosis, of_files: bool, look: Look) -> Iterator[str]:
         if of_files:
             yield from (look.paint(line, word) for line in _whole(group, reason, look))
             continue
-        # What to turn on stands at the end of the sentence: it is never cut.
-        room = 300 if group.status is Status.SKIP else 0
-        text = _row(look.glyph(word), _who(group.hosts, look), group.check, reason, look, room)
-        yield look.paint(text, word)
+        for hosts, said in _said(group, reason, sorts, diagnosis, look):
+            left = f"{padded(for_console(_who(hosts, look)), _HOSTS_WIDTH)} {look.glyph(word)} "
+            left += f"{for_console(group.check):{_CHECK_WIDTH}} "
+            lines = beside(left, for_console(said, 2000), look.width)
+            yield from (look.paint(line, word) for line in lines)
+
+
+def _said(
+    group: Group, reason: str, sorts: Sequence[Unreached], diagnosis: Diagnosis, look: Look
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Hosts and what is said of them: of those that could not be reached, a line a reason."""
+    mine = [each for each in sorts if each.error == group.slug and each.hosts[0] in group.hosts]
+    if group.status is not Status.ERROR or not mine:
+        yield group.hosts, reason
+        return
+    for each in reversed(mine):
+        example = each.example if each.reasons == 1 else f"{look.say(t('e.g.'))} {each.example}"
+        is_first = diagnosis.cause is None and each is sorts[0]  # it stands below the headline
+        remedy = f"; {each.remedy}" if each.remedy and not is_first else ""
+        yield each.hosts, f"{each.code}: {example}{remedy}"
 
 
 def _whole(group: Group, reason: str, look: Look) -> Iterator[str]:
     where = for_console(_who(group.hosts, look))
     glyph = look.glyph(group.status.value)
     head = f"{glyph} {group.check}: " if where == "@job" else f"{glyph} {where}  {group.check}: "
-    yield from _wrapped(head + for_console(reason, 2000), look, "  ")
+    yield from wrapped(head + for_console(reason, 2000), look.width, "  ")
     if group.status is Status.WARN:  # a fail's remedies stand below the headline
         for fix in group.fixes[:2]:
-            yield from _wrapped(f"    {for_console(look.say(fix.says), 2000)}", look, "      ")
-
-
-def _wrapped(text: str, look: Look, indent: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        max(60, look.width),
-        subsequent_indent=indent,
-        break_long_words=False,  # a path or a command is there to be copied
-        break_on_hyphens=False,
-    )
+            said = f"    {for_console(look.say(fix.says), 2000)}"
+            yield from wrapped(said, look.width, "      ")
 
 
 def _once(groups: list[Group]) -> tuple[list[Group], Counter[tuple[str, tuple[str, ...]]]]:
@@ -232,25 +247,30 @@ def _reason(group: Group, look: Look) -> str:
     return example if title == group.reason else f"{title}{look.say(t(': '))}{example}"
 
 
-def _row(glyph: str, who: str, check: str, reason: str, look: Look, room: int) -> str:
-    left = f"{padded(for_console(who), _HOSTS_WIDTH)} {glyph} {for_console(check):{_CHECK_WIDTH}} "
-    room = max(30, room, look.width - len(left))
-    return left + for_console(reason, room)
+def _ladder(rungs: Sequence[Rung], look: Look) -> list[str]:
+    counts = [_counts(rung, look) for rung in rungs]
+    # As ever, where there is room: who reads runs beside one another looks at one place.
+    wide = _COUNTS_WIDTH if look.width >= _WIDE else max(map(columns_of, counts), default=0)
+    return [_rung(rung, told, wide, look) for rung, told in zip(rungs, counts, strict=True)]
 
 
-def _rung(rung: Rung, look: Look) -> str:
-    parts = []
-    if rung.judged or rung.hosts:
-        parts.append(f"{rung.judged:,} {look.say(t('judged'))}")
-        parts += [
-            f"{rung.hosts[word]:,} {look.say(known(_OF_HOSTS.get(word, word)))}"
-            for word in ("pass", "warn", "fail", "error", "gated")
-            if rung.hosts.get(word)
-        ]
+def _counts(rung: Rung, look: Look) -> str:
+    if not (rung.judged or rung.hosts):
+        return "-"
+    parts = [f"{rung.judged:,} {look.say(t('judged'))}"]
+    parts += [
+        f"{rung.hosts[word]:,} {look.say(known(_OF_HOSTS.get(word, word)))}"
+        for word in ("pass", "warn", "fail", "error", "gated")
+        if rung.hosts.get(word)
+    ]
+    return "   ".join(parts)
+
+
+def _rung(rung: Rung, counts: str, wide: int, look: Look) -> str:
     arrow = "<- " if not look.glyphs else "← "
     word = (arrow if rung.word == BREAKS_HERE else "") + look.say(known(rung.word))
     layer = padded(look.say(known(rung.layer.value)), _LABEL_WIDTH)
-    text = f"{layer} {padded('   '.join(parts) or '-', _COUNTS_WIDTH)} {word}"
+    text = f"{layer} {padded(counts, wide)} {word}"
     status = "fail" if rung.word == BREAKS_HERE else rung.word.split(",")[0]
     return look.paint(text, status)
 
@@ -259,14 +279,13 @@ _OF_HOSTS: Final = {"error": "not judged"}
 
 
 def _headline(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
-    yield look.paint(_line(look.say(diagnosis.says), look), diagnosis.status.value)
+    for line in wrapped(for_console(look.say(diagnosis.says), 2000), look.width):
+        yield look.paint(line, diagnosis.status.value)
     for sentence in diagnosis.says_more:
-        yield _line(look.say(sentence), look)
+        yield from wrapped(for_console(look.say(sentence), 2000), look.width)
 
 
-def _next_step(
-    diagnosis: Diagnosis, of_files: bool, runbook_url: str, folder: Path | None, look: Look
-) -> Iterator[str]:
+def _next_step(diagnosis: Diagnosis, of_files: bool, runbook_url: str, look: Look) -> Iterator[str]:
     if diagnosis.cause is not None:
         for label, told in (
             ("Shared by:", tuple(share.words for share in diagnosis.cause.shares)),
@@ -281,20 +300,42 @@ def _next_step(
             steps.setdefault(fix.step, []).append(fix)
         for number, same in enumerate(steps.values()):
             hosts = for_console(fold_hosts(same[0].hosts))
-            others = len(same) - 1
-            more = Words(f"   (and {others} like it)", f"   （另有 {others} 条类似）")
             # Never cut: a remedy is there to be copied whole.
             told_to = for_console(look.say(same[0].says), 2000)
             where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
             label = look.label("then:" if number else "Fix first:")
-            yield f"{label}{told_to}{where}{look.say(more) if others else ''}"
+            yield f"{label}{told_to}{where}{_like_it(len(same) - 1, look)}"
             if of_files and same[0].remedy.command:
                 margin = " " * (_LABEL_WIDTH + 1)
-                yield from _wrapped(margin + look.say(same[0].remedy.effect), look, margin)
-        page = f"{runbook_url}#{anchor(diagnosis.cause.check)}"
+                yield from wrapped(margin + look.say(same[0].remedy.effect), look.width, margin)
         who = diagnosis.fix.remedy.who
         needs = Words(f"   (needs the {who})", f"   （执行者：{known(f'the {who}').zh}）")
+        page = f"{runbook_url}#{anchor(diagnosis.cause.check)}"
         yield look.label("Read:") + page + ("" if who == "operator" else look.say(needs))
+
+
+def _like_it(others: int, look: Look) -> str:
+    words = Words(f"   (and {others:,} like it)", f"   （另有 {others:,} 条类似）")
+    return look.say(words) if others else ""
+
+
+def _of_unreached(
+    diagnosis: Diagnosis, sorts: Sequence[Unreached], runbook_url: str, look: Look
+) -> Iterator[str]:
+    """Where nothing fails: what to do about the largest part of those that were not reached."""
+    if diagnosis.cause is not None or not sorts:
+        return
+    first = sorts[0]
+    if first.remedy:
+        where = f"   {look.say(t('on'))} {for_console(fold_hosts(first.same))}"
+        more = _like_it(len(first.hosts) - len(first.same), look)
+        yield f"{look.label('Fix first:')}{for_console(first.remedy, 2000)}{where}{more}"
+    check = next((each.check for each in diagnosis.groups if each.slug == first.error), "")
+    if check:
+        yield f"{look.label('Read:')}{runbook_url}#{anchor(check)}"
+
+
+def _last_words(diagnosis: Diagnosis, folder: Path | None, look: Look) -> Iterator[str]:
     if any(rung.cases.get(Kind.NOT_PERMITTED) for rung in diagnosis.ladder):
         yield look.say(t("Not measured: what loads the fabric; add --allow load"))
     if folder is not None:

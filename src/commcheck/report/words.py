@@ -121,9 +121,13 @@ def say(words: Words, lang: Lang) -> str:
 
 
 def padded(text: str, columns: int) -> str:
-    """The text filled with blanks to so many columns; a Han character takes two."""
-    wide = sum(east_asian_width(character) in "WF" for character in text)
-    return text + " " * (columns - len(text) - wide)
+    """The text filled with blanks to so many columns."""
+    return text + " " * (columns - columns_of(text))
+
+
+def columns_of(text: str) -> int:
+    """How many it takes on a terminal; a Han character takes two."""
+    return len(text) + sum(east_asian_width(character) in "WF" for character in text)
 
 
 def many(count: int, noun: str, nouns: str = "") -> str:
