@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commcheck.conclusions import exit_code
-from commcheck.errors import Position
+from commcheck.errors import PlaybookError, Position
 from commcheck.inventory.declared import Notes
 from commcheck.model import (
     Cause,
@@ -22,6 +23,7 @@ from commcheck.model import (
     Words,
     gates,
 )
+from commcheck.prepare import Choice, Prepared, prepare
 from commcheck.waivers import Granted, Waiver, apply, warn_of_unused, warn_of_void
 
 LAST = date(2026, 12, 15)
@@ -148,3 +150,49 @@ def test_idle_waivers() -> None:
 def test_a_waiver_of_hosts_that_were_left_out_or_void_is_not_called_idle() -> None:
     assert idle(granted(), result(PASS, host="gpu-02")) == []
     assert idle(granted(), result(FAIL), today=LAST + timedelta(1)) == []
+
+
+# --- hosts that are gone ------------------------------------------------------------------------
+
+
+def prepared(tmp_path: Path, hosts: str) -> Prepared:
+    (tmp_path / "w.yaml").write_text(
+        "waivers:\n"
+        f"  - {{check: {CHECK}, hosts: '{hosts}', until: 2099-12-31, reason: it is on its way}}\n"
+    )
+    choice = Choice(inventory=("gpu-01,gpu-02,",), waivers=(tmp_path / "w.yaml",))
+    return prepare(choice, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "left"),
+    [
+        ("gpu-99", ()),
+        ("gpu-01,gpu-99", ("gpu-01",)),
+        ("gpus", ()),
+        ("all:!lab", ()),  # nobody knows whom it meant to leave out
+        ("all:&lab", ()),
+    ],
+)
+def test_a_host_that_is_gone_is_a_warning_with_its_place(
+    hosts: str, left: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = prepared(tmp_path, hosts)
+    (told,) = [each for each in made.warnings if "w.yaml" in each]
+    assert told.startswith(f"{tmp_path}/w.yaml:2:5: warning: hosts of the waiver of {CHECK}: ")
+    assert "there is no host and no group" in told
+    assert [sorted(each.hosts) for each in made.granted] == [sorted(left)]
+
+
+def test_a_pattern_that_is_none_is_an_error_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(PlaybookError, match=r"w\.yaml:2:5: error: hosts of .*regular"):
+        prepared(tmp_path, "~(")
+
+
+def test_an_unknown_group_of_a_play_is_told_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(
+        f"name: p\nplays:\n  - {{layer: physical, hosts: gpus, checks: [{CHECK}]}}\n"
+    )
+    choice = Choice(inventory=("gpu-01,",), playbook=tmp_path / "p.yaml")
+    with pytest.raises(PlaybookError, match=r"p\.yaml:3:5: error: hosts of play 'physical': there"):
+        prepare(choice, cwd=tmp_path)

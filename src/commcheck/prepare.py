@@ -15,7 +15,7 @@ from commcheck.expect import LEAF
 from commcheck.fields import near
 from commcheck.inventory.endpoint import with_given
 from commcheck.inventory.load import Inventory, load
-from commcheck.inventory.patterns import matching, select
+from commcheck.inventory.patterns import matching, select, still_there
 from commcheck.lazy import dataclass
 from commcheck.model import Host
 from commcheck.plan import Climb, make_climb, validate
@@ -25,7 +25,7 @@ from commcheck.reach import Words, of_run
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Plan, PlannedCheck
 from commcheck.runbook import of_site
-from commcheck.waivers import Granted
+from commcheck.waivers import Granted, Waiver
 from commcheck.waivers import load as load_waivers
 
 
@@ -118,7 +118,7 @@ def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     warnings = [*strays(choice.check_folders, cwd=cwd), *inventory.warnings]
     plays: list[tuple[Play, frozenset[str]]] = []
     for play in playbook.plays:
-        names = frozenset(host.name for host in matching(inventory, play.hosts, cwd=cwd)) & limited
+        names = frozenset(host.name for host in _meant(play, inventory, cwd)) & limited
         if not names:
             warnings.append(
                 f"{play.position}: warning: play {play.name!r} has no host here [empty]"
@@ -136,10 +136,7 @@ def prepare(choice: Choice, *, cwd: Path) -> Prepared:
         *playbook.waivers,
         *(each for path in choice.waivers for each in load_waivers(path, found)),
     )
-    granted = tuple(
-        Granted(waiver, frozenset(h.name for h in matching(inventory, waiver.hosts, cwd=cwd)))
-        for waiver in waivers
-    )
+    granted = tuple(_granted(waiver, inventory, cwd, warnings) for waiver in waivers)
     return Prepared(
         inventory,
         playbook,
@@ -149,6 +146,26 @@ def prepare(choice: Choice, *, cwd: Path) -> Prepared:
         granted,
         tuple(host.name for host in selected),
     )
+
+
+def _meant(play: Play, inventory: Inventory, cwd: Path) -> tuple[Host, ...]:
+    try:
+        return matching(inventory, play.hosts, cwd=cwd)
+    except InventoryError as error:
+        raise PlaybookError(
+            f"{play.position}: error: hosts of play {play.name!r}: {error} [host]"
+        ) from None
+
+
+def _granted(waiver: Waiver, inventory: Inventory, cwd: Path, warnings: list[str]) -> Granted:
+    """The waiver and the hosts that it means; a host that is gone must not stop a nightly run."""
+    told = f"hosts of the waiver of {waiver.check}"
+    try:
+        hosts, missing = still_there(inventory, waiver.hosts, cwd=cwd)
+    except InventoryError as error:
+        raise PlaybookError(f"{waiver.position}: error: {told}: {error} [host]") from None
+    warnings.extend(f"{waiver.position}: warning: {told}: {each} [host]" for each in missing)
+    return Granted(waiver, frozenset(host.name for host in hosts))
 
 
 def _selected(inventory: Inventory, choice: Choice, cwd: Path) -> tuple[Host, ...]:

@@ -26,6 +26,10 @@ _SUBSCRIPT: Final = regex(r"(.+)\[(?:(-?[0-9]+)|([0-9]+)[:-]([0-9]*))\]", re.DOT
 _MAX_FILE: Final = 1 << 20
 
 
+class NoSuchName(InventoryError):
+    """A pattern names what the inventory does not have, or no longer."""
+
+
 def select(inventory: Inventory, pattern: str, *, cwd: Path) -> tuple[Host, ...]:
     """The hosts that a pattern means, in inventory order.
 
@@ -40,12 +44,27 @@ def select(inventory: Inventory, pattern: str, *, cwd: Path) -> tuple[Host, ...]
 
 def matching(inventory: Inventory, pattern: str, *, cwd: Path) -> tuple[Host, ...]:
     """As ``select``, but a pattern of known names may mean no host: a group may be empty."""
+    hosts, missing = still_there(inventory, pattern, cwd=cwd)
+    for problem in missing:
+        raise problem
+    return hosts
+
+
+def still_there(
+    inventory: Inventory, pattern: str, *, cwd: Path
+) -> tuple[tuple[Host, ...], tuple[NoSuchName, ...]]:
+    """As ``matching``, but unknown names raise nothing: the hosts that are left, and what is not.
+
+    Nobody is left where an unknown name stands behind ``&`` or ``!``: no more hosts are meant
+    than whoever wrote it could mean.
+    """
     pieces = [piece for each in _split(pattern) for piece in _from_file(each, cwd)]
     if not pieces:
         raise InventoryError(f"the pattern {quoted(pattern)} is empty")
     names = {host.name: None for host in inventory.hosts}
-    chosen = _evaluate(_Matcher(inventory.groups, names), pieces)
-    return tuple(host for host in inventory.hosts if host.name in chosen)
+    missing: list[NoSuchName] = []
+    chosen = _evaluate(_Matcher(inventory.groups, names), pieces, missing)
+    return tuple(host for host in inventory.hosts if host.name in chosen), tuple(missing)
 
 
 def _split(pattern: str) -> list[str]:
@@ -77,17 +96,24 @@ def _from_file(piece: str, cwd: Path) -> list[str]:
     return names
 
 
-def _evaluate(matcher: _Matcher, pieces: list[str]) -> set[str]:
+def _evaluate(matcher: _Matcher, pieces: list[str], missing: list[NoSuchName]) -> set[str]:
     adding = [piece for piece in pieces if piece[0] not in "&!"]
     chosen: set[str] = set()
     for piece in adding or ["all"]:
-        chosen |= matcher.hosts(piece, may_be_none=False)
-    for piece in pieces:
-        if piece[0] == "&":
-            chosen &= matcher.hosts(piece[1:], may_be_none=True)
-    for piece in pieces:
-        if piece[0] == "!":
-            chosen -= matcher.hosts(piece[1:], may_be_none=True)
+        try:
+            chosen |= matcher.hosts(piece, may_be_none=False)
+        except NoSuchName as problem:
+            missing.append(problem)
+    try:
+        for piece in pieces:
+            if piece[0] == "&":
+                chosen &= matcher.hosts(piece[1:], may_be_none=True)
+        for piece in pieces:
+            if piece[0] == "!":
+                chosen -= matcher.hosts(piece[1:], may_be_none=True)
+    except NoSuchName as problem:
+        missing.append(problem)
+        return set()
     return chosen
 
 
@@ -99,7 +125,7 @@ class _Matcher:
         self._names = names
 
     def hosts(self, piece: str, *, may_be_none: bool) -> set[str]:
-        """The names it means. Raises ``InventoryError`` for an unknown name.
+        """The names it means. Raises ``NoSuchName`` for an unknown one.
 
         ``may_be_none``: a glob that matches nothing is no error where it only takes away.
         """
@@ -110,7 +136,7 @@ class _Matcher:
         if found is None:
             if may_be_none and _is_wild(expression):
                 return set()
-            raise InventoryError(self._unknown(piece))
+            raise NoSuchName(self._unknown(piece))
         return set(subscript.of(found, piece) if subscript else found)
 
     def _matches(self, expression: str) -> list[str] | None:
@@ -163,7 +189,7 @@ class _Subscript:
     last: int | None
 
     def of(self, names: list[str], piece: str) -> list[str]:
-        """The members it means. Raises ``InventoryError`` where there is no such member."""
+        """The members it means. Raises ``NoSuchName`` where there is no such member."""
         if not names:
             return []
         if self.last is not None:
@@ -171,7 +197,7 @@ class _Subscript:
         try:
             return [names[self.first]]
         except IndexError:
-            raise InventoryError(
+            raise NoSuchName(
                 f"the pattern {quoted(piece)} asks for a member that is not there: "
                 f"it has {len(names)}, counted from 0"
             ) from None
