@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.attempts import passed_hosts
+from commcheck.attempts import begin, passed_hosts
 from commcheck.collect.base import SUBJECTS, Frame, State
-from commcheck.errors import HostDeadline, HostError, Unreachable
+from commcheck.deliver import Delivery
+from commcheck.errors import HostDeadline, HostError, RunFolderError, Unreachable
 from commcheck.model import Kind, Status
 from commcheck.prepare import Choice, Prepared, plan_of, prepare
 from commcheck.reach import settings_of, words_of
@@ -173,3 +174,16 @@ def test_shards_hold_every_host_once(tmp_path: Path) -> None:
     names = [each.host.name for shard in shards for each in shard.climb.hosts]
     assert sorted(names) == list(whole.selected)
     assert {shard.selected for shard in shards} == {whole.selected}
+
+
+@pytest.mark.parametrize("name", ["last", "last-green"])
+def test_a_first_run_has_no_baseline_yet_and_begins(
+    name: str, prepared: Prepared, tmp_path: Path
+) -> None:
+    """A nightly job that compares with the last green run must be able to begin."""
+    delivery = Delivery(out=tmp_path / "runs")
+    attempt = begin(prepared, Choice(), {}, delivery, baseline=name)
+    assert attempt.baseline is None
+    assert attempt.note.startswith("no baseline yet: ")
+    with pytest.raises(RunFolderError, match="no run 'nowhere' in"):
+        begin(prepared, Choice(), {}, delivery, baseline="nowhere")

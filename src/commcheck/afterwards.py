@@ -160,7 +160,8 @@ def _judge(
     attempt = begin(prepared, choice, settings, delivery, strict=strict, baseline=baseline)
     shown = progress(no_progress=no_progress, quiet=quiet)
     climber = Climber(prepared, attempt.info, attempt.folder, shown, stored)
-    climber.note(note)
+    for told in filter(None, (note, attempt.note)):
+        climber.note(told)
     stop = Stop(climber.note)
     record = climber.climb(
         lambda _host: stored.visitor, stop, forks=FORKS, deadline_s=0.0, host_deadline_s=HOST_S

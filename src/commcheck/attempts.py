@@ -15,7 +15,7 @@ from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Status
 from commcheck.prepare import Choice, Prepared, new_run_id, plan_of
 from commcheck.report.changes import Json
-from commcheck.report.find import NotBegun
+from commcheck.report.find import LAST, LAST_GREEN, NoneYet, NotBegun
 from commcheck.report.folder import RunFolder
 from commcheck.report.record import Failure, Plan, Record, RunInfo
 from commcheck.report.shapes import doubted, misfit
@@ -145,6 +145,7 @@ class Attempt:
     info: RunInfo
     folder: RunFolder
     baseline: Json | None
+    note: str = ""  # what the operator should know of the baseline
 
     def finish(self, record: Record, delivery: Delivery) -> int:
         """Compare, write and show the reports. The exit code is the record's."""
@@ -167,15 +168,15 @@ def begin(
 ) -> Attempt:
     """Open the folder of a new run, or that of one that goes on. ``settings``: for the report.
 
-    Raises ``UsageError`` where the baseline is none, or nothing can be written.
+    Raises ``UsageError`` where a baseline that was named is none, or nothing can be written.
     """
     if resumes is not None:
         baseline = baseline or resumes.record.info.settings.get("baseline", "")
-        document = load_document(baseline, delivery.out) if baseline else None
+    document, note = _baseline(baseline, delivery.out)
+    if resumes is not None:
         delivery.clear()
         resumes.folder.keep_inventory(_kept(prepared))
-        return Attempt(resumes.record.info, resumes.folder, document)
-    document = load_document(baseline, delivery.out) if baseline else None
+        return Attempt(resumes.record.info, resumes.folder, document, note)
     if document is not None:
         settings = {**settings, "baseline": document["run"]["id"]}
     now = datetime.now(UTC)
@@ -199,7 +200,19 @@ def begin(
     folder.hold()
     folder.keep_inventory(_kept(prepared))
     delivery.clear()
-    return Attempt(info, folder, document)
+    return Attempt(info, folder, document, note)
+
+
+def _baseline(name: str, out: Path) -> tuple[Json | None, str]:
+    """The results to compare with, or why there are none yet: a first run is no mistake."""
+    if not name:
+        return None, ""
+    try:
+        return load_document(name, out), ""
+    except NoneYet as error:
+        if name not in (LAST, LAST_GREEN):
+            raise
+        return None, f"no baseline yet: {error}"
 
 
 def _kept(prepared: Prepared) -> Json:

@@ -175,8 +175,8 @@ def climb(
         shown.note(f"{before.run_id} had ended by itself: nothing is left to ask")
         return attempt.finish(before.record, delivery)
     climber = Climber(prepared, attempt.info, attempt.folder, shown, stored)
-    if warning:
-        climber.note(warning)
+    for told in filter(None, (warning, attempt.note)):
+        climber.note(told)
     if forks < wanted:
         climber.note(
             f"{forks} hosts at a time, not {wanted}: more file descriptors are not allowed "

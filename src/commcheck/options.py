@@ -177,7 +177,7 @@ BASELINE = click.option(
     "--baseline",
     default="",
     metavar="RUN",
-    help="Say what is different from this run; also a results.json, last, last-green.",
+    help="Say what is different from this run; also a results.json; last or last-green, if any.",
     shell_complete=complete.completing(complete.runs, files=True),
 )
 JUNIT = click.option("--junit", type=a_path(), metavar="DIR", help="JUnit files here, too.")

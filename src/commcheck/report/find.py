@@ -25,7 +25,11 @@ LAST_GREEN: Final = "last-green"
 _RUN_ID: Final = regex(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
 
 
-class NotBegun(RunFolderError):
+class NoneYet(RunFolderError):
+    """No run came so far as it is asked for: a new site's first runs have none before them."""
+
+
+class NotBegun(NoneYet):
     """The run was killed before it wrote anything: nobody was asked yet."""
 
 
@@ -40,13 +44,15 @@ def run_ids(base: Path) -> tuple[str, ...]:
             )
         )
     except OSError as error:
-        raise RunFolderError(f"{base}: no folder of runs: {error.strerror}") from error
+        kind = NoneYet if isinstance(error, FileNotFoundError) else RunFolderError
+        raise kind(f"{base}: no folder of runs: {error.strerror}") from error
 
 
 def find(name: str, base: Path) -> str:
     """The id of the run in ``base`` that ``name`` means.
 
-    Raises ``RunFolderError`` where there is none, or more than one.
+    Raises ``RunFolderError`` where there is none, ``NoneYet`` where that is of ``last`` and
+    ``last-green``, or where there is more than one.
     """
     runs = run_ids(base)
     if name == LAST:
@@ -55,7 +61,7 @@ def find(name: str, base: Path) -> str:
         for run in reversed(runs):
             if _is_green(base / run):
                 return run
-        raise RunFolderError(f"no run in {base} ended with exit code 0")
+        raise NoneYet(f"no run in {base} ended with exit code 0")
     matching = [run for run in runs if run == name] or [
         run for run in runs if name and run.startswith(name)
     ]
@@ -80,7 +86,7 @@ def _last(runs: Sequence[str], base: Path) -> str:
     if begun and begun[-1] > newest:
         raise NotBegun(f"{base / begun[-1]}: the latest run was killed before it wrote anything")
     if not newest:
-        raise RunFolderError(f"no run {LAST!r} in {base}")
+        raise NoneYet(f"no run {LAST!r} in {base}")
     return newest
 
 
