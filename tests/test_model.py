@@ -32,12 +32,12 @@ Key = tuple[Status, Kind]
 #              status, kind                     gates  exit everywhere  JUnit      layer word
 TRUTH: list[tuple[Status, Kind, bool, int, int, str, str]] = [
     (Status.FAIL, Kind.NONE, True, 1, 1, "failure", "breaks here"),
-    (Status.ERROR, Kind.HOST, True, 3, 3, "error", "partly judged"),
-    (Status.ERROR, Kind.CHECK, False, 3, 3, "error", "partly judged"),
+    (Status.ERROR, Kind.HOST, True, 3, 3, "error", "not judged"),
+    (Status.ERROR, Kind.CHECK, False, 3, 3, "error", "not judged"),
     (Status.WARN, Kind.NONE, False, 0, 0, "warn", "pass, with warnings"),
-    (Status.SKIP, Kind.UNDECIDABLE, False, 0, 3, "skipped", "partly judged"),
-    (Status.SKIP, Kind.BUSY, False, 0, 3, "skipped", "partly judged"),
-    (Status.SKIP, Kind.BLOCKED, False, 0, 0, "skipped", "partly judged"),
+    (Status.SKIP, Kind.UNDECIDABLE, False, 0, 3, "skipped", "not judged"),
+    (Status.SKIP, Kind.BUSY, False, 0, 3, "skipped", "not judged"),
+    (Status.SKIP, Kind.BLOCKED, False, 0, 0, "skipped", "not judged"),
     (Status.SKIP, Kind.GATED, False, 0, 0, "skipped", "not climbed"),
     (Status.SKIP, Kind.NOT_PERMITTED, False, 0, 0, "skipped", "not measured"),
     (Status.SKIP, Kind.WAIVED, False, 0, 0, "skipped", "pass, 1 waived"),

@@ -42,6 +42,8 @@ def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:
 def layer_word(results: Iterable[Result], *, strict: bool = False) -> str:
     """What a layer says of itself: ``breaks here``, ``partly judged``, ``pass``, ``not climbed``.
 
+    "partly judged" wants something that was judged; where nothing was it is "not judged".
+
     "pass" stands only where every verdict of every host was judged and right. ``strict``:
     warnings count as failures.
     """
@@ -56,11 +58,11 @@ def layer_word(results: Iterable[Result], *, strict: bool = False) -> str:
     if any(TABLE[pair].junit in wrong for pair in told):
         return "breaks here"
     statuses, kinds = {status for status, _ in told}, {kind for _, kind in told}
+    right = Status.PASS in statuses or Status.WARN in statuses
     if any(
         kind in (Kind.HOST, Kind.CHECK, Kind.UNDECIDABLE, Kind.BUSY, Kind.BLOCKED) for kind in kinds
     ):
-        return "partly judged"
-    right = Status.PASS in statuses or Status.WARN in statuses
+        return "partly judged" if right or Kind.WAIVED in kinds else "not judged"
     if not right and Kind.WAIVED not in kinds:  # nothing was proven: no kind of pass
         if Kind.NOT_PERMITTED in kinds:
             return "not measured"

@@ -27,11 +27,15 @@ _UNKNOWN: Final = frozenset({Kind.UNDECIDABLE, Kind.BUSY})
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A remedy with its places filled in, its step in the order to try, and who needs it."""
+    """A remedy with its places filled in, its step in the order to try, and who needs it.
+
+    ``subjects``: the rails and the like that it is for, as ``host/rail``.
+    """
 
     remedy: Remedy
     hosts: tuple[str, ...]
     step: int = 0
+    subjects: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -140,7 +144,7 @@ _DIAGNOSIS: Final = "diagnosis"
 def _diagnose(record: Record) -> Diagnosis:
     strict = record.info.strict
     groups = _groups(record)
-    failing = [group for group in groups if _fails(group.status, strict=strict)]
+    failing = [group for group in groups if fails(group.status, strict=strict)]
     layer = min((group.layer for group in failing), key=lambda each: each.height, default=None)
     lowest = tuple(group for group in failing if group.layer is layer)
     warned = tuple(group for group in groups if group.status is Status.WARN)
@@ -314,18 +318,27 @@ def _hosts_of(finding: Finding) -> tuple[str, ...]:
 
 def _fixes(findings: list[Finding]) -> tuple[Fix, ...]:
     """The remedies of all findings: least drastic step first, then by how many hosts need it."""
-    hosts: defaultdict[tuple[int, Remedy], dict[str, None]] = defaultdict(dict)
+    of: defaultdict[tuple[int, Remedy], list[Finding]] = defaultdict(list)
     for finding in findings:
         for step, remedy in enumerate(finding.verdict.remedies):
-            hosts[step, remedy].update(dict.fromkeys(_hosts_of(finding)))
-    fixes = [Fix(remedy, tuple(names), step) for (step, remedy), names in hosts.items()]
+            of[step, remedy].append(finding)
+    fixes = [
+        Fix(
+            remedy,
+            tuple(dict.fromkeys(host for each in some for host in _hosts_of(each))),
+            step,
+            tuple(dict.fromkeys(f"{each.host}/{each.subject}" for each in some if each.subject)),
+        )
+        for (step, remedy), some in of.items()
+    ]
     return tuple(sorted(fixes, key=lambda fix: (fix.step, -len(fix.hosts))))
 
 
 # --- hosts --------------------------------------------------------------------------------------
 
 
-def _fails(status: Status, *, strict: bool) -> bool:
+def fails(status: Status, *, strict: bool) -> bool:
+    """True for what is proven wrong; ``strict``: for warnings, too."""
     return status is Status.FAIL or (strict and status is Status.WARN)
 
 
@@ -386,7 +399,7 @@ def _host_word(words: set[str]) -> str:
 
 
 def _status(record: Record, ladder: tuple[Rung, ...], unjudged: bool) -> Status:
-    match record.exit_code:
+    match record.judged_code:
         case 1:
             return Status.FAIL
         case 3:

@@ -158,6 +158,7 @@ _NEITHER: Final = {
     "not measured": ("was not measured", "were not measured", "未测量"),
     "not applicable": ("does not apply", "do not apply", "不适用"),
     "partly judged": ("was partly judged", "were partly judged", "仅部分判定"),
+    "not judged": ("was not judged", "were not judged", "未判定"),
     "pass so far": (
         "was not judged everywhere",
         "were not judged everywhere",

@@ -166,7 +166,7 @@ class Climber:
         self._after_all()
         ended = self._now()
         state: State = "interrupted" if stop.event.is_set() else "complete"
-        self.folder.event(events.end_event(ended, state))
+        self.folder.event(events.end_event(ended, state, stop.exit_code))
         self.progress.finish()
         return Record(
             info=self.info,
@@ -177,6 +177,7 @@ class Climber:
             state=state,
             reached=self.reached,
             failures=self.failures,
+            signalled=stop.exit_code,
         )
 
     def _now(self) -> datetime:

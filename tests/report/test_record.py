@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commcheck.diagnose import diagnose
 from commcheck.errors import RunFolderError
 from commcheck.model import (
     TABLE,
@@ -241,6 +243,25 @@ def test_exit_codes() -> None:
     )
     assert advisory.exit_code == 0
     assert replace(advisory, info=info(strict=True)).exit_code == 1
+
+
+@pytest.mark.parametrize("code", [130, 143])
+def test_a_run_that_a_signal_stopped_says_the_code_that_its_process_ended_with(code: int) -> None:
+    """Every report repeats it; what was judged is still told by the headline."""
+    stopped = replace(incident("interrupted"), signalled=code)
+    again = reread(stopped)
+    assert again == stopped
+    assert (again.exit_code, again.judged_code) == (code, 1)
+    assert diagnose(again).status is Status.FAIL
+    assert document(again)["run"]["exit_code"] == code
+
+
+@pytest.mark.parametrize("code", [1, "130", None])
+def test_no_other_code_is_that_of_a_signal(code: Any) -> None:
+    told = [events.encode(each).decode() for each in events.events_of(incident("interrupted"))]
+    end = {**json.loads(told[-1]), "signalled": code}
+    with pytest.raises(RunFolderError, match="no exit code of a signal"):
+        replay.record_from_events([*told[:-1], json.dumps(end), "{}"])
 
 
 def test_times_are_utc() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.model import Kind, Status
+from commcheck.model import Kind, Remedy, Status, Words
 from commcheck.report import text
 from commcheck.report.lines import NO_EDGE
 from commcheck.report.record import Failure, Record
-from tests.report.runs import CHECKS, healthy, incident, overridden, result, verdict
+from tests.report.runs import CHECKS, PASS, PFC_OFF, healthy, incident, overridden, result, verdict
 
 
 def test_what_matters_most_stands_last() -> None:
@@ -39,6 +39,10 @@ def test_what_matters_most_stands_last() -> None:
         (
             replace(healthy(), state="interrupted", results=healthy().results[:5]),
             "UNKNOWN  12 hosts, 12 not judged in full, INTERRUPTED, 3.2 s, exit 3",
+        ),
+        (
+            replace(healthy(), state="interrupted", results=healthy().results[:5], signalled=130),
+            "UNKNOWN  12 hosts, 12 not judged in full, INTERRUPTED, 3.2 s, exit 130",
         ),
     ],
 )
@@ -127,6 +131,14 @@ def test_hosts_that_were_not_reached_have_a_line_a_reason_and_what_to_do() -> No
         f"Fix first:   {FAR.remedy.replace('2.1', '2.6')}   on node-06   (and 2 like it)",
         "Read:        runbook.md#physical-reachable",
     ]
+
+
+def test_a_remedy_without_a_command_names_the_port() -> None:
+    told = Words("Push the plug home.", "插紧线缆。")
+    by_foot = replace(PFC_OFF, remedies=(Remedy("", told, told),))
+    bad = replace(verdict(Status.FAIL, reason="no link"), cause=by_foot, remedies=by_foot.remedies)
+    record = replace(healthy(2), results=(result("node-02", CHECKS[1], PASS, bad),))
+    assert "Fix first:   Push the plug home.   on node-02/mlx5_1\n" in text.render(record)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])

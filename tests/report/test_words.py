@@ -24,7 +24,7 @@ def test_every_status_and_kind_has_a_mark() -> None:
     kinds = {kind for kind in Kind if kind not in (Kind.NONE, Kind.HOST, Kind.CHECK)}
     assert {*Status, *kinds} <= set(MARKS)
     assert set(VERDICTS) == set(Status)
-    assert set(EXIT_CODES) == {0, 1, 3}
+    assert set(EXIT_CODES) == {0, 1, 3, 130, 143}
 
 
 @given(st.text(alphabet=st.sampled_from("gpu-[],0123\n"), max_size=120))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
-from commcheck.diagnose import Diagnosis, Group, presentation
+from commcheck.diagnose import Diagnosis, Group, fails, presentation
 from commcheck.lazy import dataclass
 from commcheck.model import Bound, Finding, Kind, Layer, Status, Words
 from commcheck.report.evidence import Shelf, Shown, typical
@@ -58,14 +58,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A cause on all the hosts that have it. ``above``: the layer below it breaks as well."""
+    """A cause on all the hosts that have it. ``below``: the lowest layer that breaks on one of
+    them, where that is a lower one.
+    """
 
     id: str
     mark: Mark
     group: Group
     check_title: Words
     example: str  # whose reason is told
-    above: bool
+    below: Layer | None
     values: Rows
     limits: Rows
     steps: tuple[Step, ...]
@@ -112,8 +114,17 @@ def cards(record: Record, diagnosis: Diagnosis, shelf: Shelf) -> tuple[Card, ...
     """A card for each fail and warning of the diagnosis, in its order."""
     members = _members(record)
     titles = {check.id: check.title for check in record.plan.checks}
+    failing = [each for each in diagnosis.groups if fails(each.status, strict=record.info.strict)]
+
+    def below(group: Group) -> Layer | None:
+        """What breaks on other hosts has no consequence here."""
+        here = set(group.hosts)
+        layers = [each.layer for each in failing if here.intersection(each.hosts)]
+        lowest = min(layers, key=lambda layer: layer.height, default=group.layer)
+        return lowest if lowest.height < group.layer.height else None
+
     return tuple(
-        _card(group, members[(group.check, group.status, group.slug)], titles, diagnosis, shelf)
+        _card(group, members[(group.check, group.status, group.slug)], titles, below(group), shelf)
         for group in diagnosis.groups
         if group.status in (Status.FAIL, Status.WARN)
     )
@@ -135,18 +146,17 @@ def _card(
     group: Group,
     findings: Sequence[Finding],
     titles: dict[str, Words],
-    diagnosis: Diagnosis,
+    below: Layer | None,
     shelf: Shelf,
 ) -> Card:
     example = typical(findings)
-    lowest = diagnosis.layer
     return Card(
         id=_id(group.check, group.status, group.slug),
         mark=MARKS[group.status.value],
         group=group,
         check_title=titles.get(group.check, group.title),
         example=group.hosts[0],
-        above=lowest is not None and group.layer.height > lowest.height,
+        below=below,
         values=_values(findings),
         limits=_limits(findings),
         steps=_steps(findings),

@@ -137,9 +137,10 @@ def analysis_event(screen: Iterable[str], facts: Mapping[str, object]) -> Event:
     return {"event": "analysis", "screen": [clean(line) for line in screen], "facts": plain(facts)}
 
 
-def end_event(ended: datetime, state: State) -> Event:
+def end_event(ended: datetime, state: State, signalled: int = 0) -> Event:
     """The last event but for ``changes``; a stream without it is of a killed run."""
-    return {"event": "end", "ended": timestamp(ended), "state": state}
+    event: Event = {"event": "end", "ended": timestamp(ended), "state": state}
+    return event | {"signalled": signalled} if signalled else event
 
 
 def events_of(record: Record) -> Iterator[Event]:
@@ -153,7 +154,7 @@ def events_of(record: Record) -> Iterator[Event]:
     if record.screen or record.facts:
         yield analysis_event(record.screen, record.facts)
     if record.ended is not None:
-        yield end_event(record.ended, record.state)
+        yield end_event(record.ended, record.state, record.signalled)
     if record.changes is not None:
         yield changes_event(record.changes)
 

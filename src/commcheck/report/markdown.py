@@ -77,7 +77,7 @@ def render(record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en") -> 
         *_changed(record, tell),
         *_within(
             f"### {tell(t('Causes'))}",
-            [_cause(card, diagnosis, runbook_url, tell) for card in causes[:MAX_CAUSES]],
+            [_cause(card, runbook_url, tell) for card in causes[:MAX_CAUSES]],
             CAUSES_BYTES,
             len(causes),
             tell,
@@ -187,12 +187,12 @@ def _within(title: str, parts: list[str], limit: int, total: int, tell: Tell) ->
         )
 
 
-def _cause(card: Card, diagnosis: Diagnosis, runbook_url: str, tell: Tell) -> str:
+def _cause(card: Card, runbook_url: str, tell: Tell) -> str:
     group = card.group
     colon = tell(t(": "))
     lines = [_hosts(group.hosts, tell)]
-    if card.above and diagnosis.layer:
-        below = diagnosis.layer.value
+    if card.below:
+        below = card.below.value
         above = Words(
             f"May be a consequence: the {below} layer breaks below it.",
             f"可能是连带结果：更低的{known(below).zh}有故障。",

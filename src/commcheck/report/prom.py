@@ -20,7 +20,7 @@ _HELP: Final[Mapping[str, str]] = {
     "commcheck_run_info": "The run that these numbers are of.",
     "commcheck_run_timestamp_seconds": "When the run began, in seconds since 1970.",
     "commcheck_run_duration_seconds": "How long the run took.",
-    "commcheck_run_exit_code": "0 all judged and right, 1 something fails, 3 something is unknown.",
+    "commcheck_run_exit_code": "0 all right, 1 something fails, 3 unknown, 130, 143 stopped.",
     "commcheck_run_complete": "1 where the run ended by itself.",
     "commcheck_hosts": "Hosts of the run.",
     "commcheck_hosts_unjudged": "Hosts on which something could not be judged.",

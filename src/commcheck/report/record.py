@@ -102,6 +102,10 @@ class Failure:
     remedy: str = ""
 
 
+SIGNALLED: Final = (130, 143)
+"""Exit codes of a run that a signal stopped: 128 and its number."""
+
+
 @dataclass(frozen=True)
 class Record:
     """A run as far as it got.
@@ -110,6 +114,7 @@ class Record:
     hosts that were never begun are missing. ``failures`` say more of those with a code.
     ``changes``: against a baseline, where one was named. ``screen`` and ``facts`` are of an
     analysis of files: the lines that a person came for, and all that was read, as plain JSON.
+    ``signalled``: 130 or 143 where a signal stopped the run, else 0.
     """
 
     info: RunInfo
@@ -123,6 +128,7 @@ class Record:
     changes: Changes | None = None
     screen: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
+    signalled: int = 0
     # What was worked out of it, so that five reports do it once. A changed copy begins anew.
     memo: dict[str, object] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -178,8 +184,13 @@ class Record:
             layers[Layer.of(result.check)].append(result)
         return {layer: tuple(results) for layer, results in layers.items()}
 
-    @cached_property
+    @property
     def exit_code(self) -> int:
+        """That of the process: the signal's, where one stopped the run, else by what was judged."""
+        return self.signalled or self.judged_code
+
+    @cached_property
+    def judged_code(self) -> int:
         """0, 1 or 3 by the truth table; what was planned and never judged counts as unknown."""
         if self.state != "complete" and not self.plan.size:
             return 3  # killed before it knew what to do: nothing is known of anybody

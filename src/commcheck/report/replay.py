@@ -27,7 +27,7 @@ from commcheck.report import changes as changed
 from commcheck.report.changes import Changes
 from commcheck.report.events import SCHEMA, Event
 from commcheck.report.jsons import decoded
-from commcheck.report.record import Failure, Plan, PlannedCheck, Record, RunInfo, State
+from commcheck.report.record import SIGNALLED, Failure, Plan, PlannedCheck, Record, RunInfo, State
 
 
 class _Finding(msgspec.Struct):
@@ -130,6 +130,7 @@ def _record(info: RunInfo, events: Iterator[Event | _Judged]) -> Record:
     changes: Changes | None = None
     ended: datetime | None = None
     state: State = "incomplete"
+    signalled = 0
     screen: tuple[str, ...] = ()
     facts: Mapping[str, object] = {}
     for event in events:
@@ -148,11 +149,12 @@ def _record(info: RunInfo, events: Iterator[Event | _Judged]) -> Record:
             case "changes":
                 changes = changed.from_json(event)
             case "resumed":
-                ended, state = None, "incomplete"
+                ended, state, signalled = None, "incomplete", 0
             case "analysis":
                 screen, facts = tuple(event["screen"]), dict(event["facts"])
             case "end":
                 ended, state = _when(event["ended"]), _state(event["state"])
+                signalled = _signalled(event.get("signalled", 0))
             case _:
                 pass  # a later version's event: additions are allowed within a major version
     return Record(
@@ -167,6 +169,7 @@ def _record(info: RunInfo, events: Iterator[Event | _Judged]) -> Record:
         changes,
         screen=screen,
         facts=facts,
+        signalled=signalled,
     )
 
 
@@ -183,6 +186,12 @@ def _state(text: str) -> State:
         if text == state:
             return cast("State", state)
     raise ValueError(f"no state {text!r}")
+
+
+def _signalled(code: object) -> int:
+    if isinstance(code, int) and code in (0, *SIGNALLED):
+        return code
+    raise ValueError(f"no exit code of a signal: {code!r}")
 
 
 def _info(event: Event) -> RunInfo:

@@ -41,6 +41,7 @@ _HOSTS_WIDTH: Final = 25
 _CHECK_WIDTH: Final = 29
 _LABEL_WIDTH: Final = 12
 _COUNTS_WIDTH: Final = 52
+_MOST_PLACES: Final = 4
 _WIDE: Final = 80
 """Columns from which the ladder's words stand in a column of their own."""
 
@@ -299,7 +300,7 @@ def _next_step(diagnosis: Diagnosis, of_files: bool, runbook_url: str, look: Loo
         for fix in diagnosis.cause.fixes:
             steps.setdefault(fix.step, []).append(fix)
         for number, same in enumerate(steps.values()):
-            hosts = for_console(fold_hosts(same[0].hosts))
+            hosts = for_console(_places(same[0]))
             # Never cut: a remedy is there to be copied whole.
             told_to = for_console(look.say(same[0].says), 2000)
             where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
@@ -312,6 +313,13 @@ def _next_step(diagnosis: Diagnosis, of_files: bool, runbook_url: str, look: Loo
         needs = Words(f"   (needs the {who})", f"   （执行者：{known(f'the {who}').zh}）")
         page = f"{runbook_url}#{anchor(diagnosis.cause.check)}"
         yield look.label("Read:") + page + ("" if who == "operator" else look.say(needs))
+
+
+def _places(fix: Fix) -> str:
+    """The hosts; their ports, too, where no command names them: somebody goes there by foot."""
+    if not fix.remedy.command and 0 < len(fix.subjects) <= _MOST_PLACES:
+        return ",".join(fix.subjects)
+    return fold_hosts(fix.hosts)
 
 
 def _like_it(others: int, look: Look) -> str:

@@ -92,6 +92,8 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     0: "all that was judged is right",
     1: "something fails",
     3: "nothing fails, but something could not be judged",
+    130: "interrupted",
+    143: "interrupted",
 }
 
 
@@ -100,7 +102,7 @@ def rung_mark(rung: Rung) -> Mark:
     match rung.word:
         case word if word in (BREAKS_HERE, FAILS_TOO):
             return Mark("✕", word, "fail")
-        case "partly judged":
+        case "partly judged" | "not judged":
             return Mark("?", rung.word, "error")
         case "pass":
             return Mark("✓", rung.word, "pass")
