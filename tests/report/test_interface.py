@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from commcheck.discover import bundled_folder
-from commcheck.model import Layer
+from commcheck.model import Layer, Status
 from commcheck.report import html
 from commcheck.report.changes_text import TITLES
 from commcheck.report.fleet import verdicts
@@ -16,7 +17,7 @@ from commcheck.report.fleet_map import fleet_map
 from commcheck.report.interface import CHINESE, COUNTED, counted, known, t
 from commcheck.report.runbook_pages import Section, Span, sections
 from commcheck.report.words import EXIT_CODES, MARKS, VERDICTS
-from tests.report.runs import healthy, incident
+from tests.report.runs import PASS, healthy, incident, plan, result, verdict
 from tests.report.test_html import large
 
 TEMPLATE = (Path(html.__file__).parent / "templates" / "report.html").read_text("utf-8")
@@ -129,3 +130,22 @@ def test_rows_never_overlap_and_keep_the_order_of_the_inventory() -> None:
 def test_no_map_where_there_is_nothing_to_see() -> None:
     record = healthy()
     assert fleet_map(verdicts(record), record.plan.hosts) is None
+
+
+def test_the_map_names_every_layer_though_most_checks_are_of_one() -> None:
+    base = healthy(3)
+    checks = (
+        *(f"physical.check-{n}" for n in range(90)),
+        "library.a",
+        "runtime.a",
+        "application.a",
+    )
+    results = [result(host, check, PASS) for host in base.plan.hosts for check in checks]
+    bad = result(base.plan.hosts[0], "library.a", verdict(Status.FAIL, reason="no"))
+    record = replace(base, plan=plan(base.plan.hosts, checks), results=(*results, bad))
+    drawn = fleet_map(verdicts(record), record.plan.hosts)
+    assert drawn is not None
+    assert [each.text for each in drawn.layers] == ["physical", "library", "runtime", "application"]
+    assert len({(each.x, each.y) for each in drawn.layers}) == 4
+    assert max(each.y for each in drawn.layers) < drawn.top == drawn.rows[0].y
+    assert all(each.x + 5 * len(each.text) < 1000 for each in drawn.layers)

@@ -22,6 +22,12 @@ LEFT: Final = 200
 """Units for the names of hosts; the columns of checks are right of them."""
 
 TOP: Final = 18
+"""Units for a line of layers' names; each further line takes ``_NAME_HEIGHT`` more."""
+
+_NAME_HEIGHT: Final = 12
+_LETTER: Final = 5.7
+"""Units of a letter in a name of a layer, on average."""
+
 WIDTH: Final = 1000
 BAND: Final = 5
 _LABEL_EVERY: Final = 13
@@ -78,6 +84,7 @@ class FleetMap:
     """The drawing, and ``rows`` by which a script says what is under the pointer."""
 
     height: int
+    top: int  # of the first row
     bands: tuple[Band, ...]
     more_bands: str  # a path
     strokes: tuple[Stroke, ...]
@@ -97,7 +104,8 @@ def fleet_map(whole: Verdicts, order: Sequence[str]) -> FleetMap | None:
         return None
     row = 16.0 if len(loud) <= 40 else 4.0 if len(loud) <= 200 else 3.0
     width = (WIDTH - LEFT) / len(whole.checks)
-    y = float(TOP)
+    layers, lines, top = _layers(whole.checks, width)
+    y = float(top)
     bands: list[Band] = []
     rows: list[Row] = []
     labels: list[Label] = []
@@ -119,9 +127,9 @@ def fleet_map(whole: Verdicts, order: Sequence[str]) -> FleetMap | None:
                 last_label = y
             y += row
     kept, rest = bands[:_MOST_BANDS], bands[_MOST_BANDS:]
-    layers, lines = _layers(whole.checks, width)
     return FleetMap(
         height=int(y) + 4,
+        top=top,
         bands=tuple(kept),
         more_bands="".join(f"M{LEFT} {band.y:g}h{WIDTH - LEFT}v{BAND}H{LEFT}z" for band in rest),
         strokes=tuple(
@@ -153,18 +161,27 @@ def _cells(
         cells[tone].append(f"M{x:.5g} {y:.5g}h{w:.4g}v{high:g}h-{w:.4g}z")
 
 
-def _layers(checks: Sequence[str], width: float) -> tuple[tuple[Label, ...], tuple[float, ...]]:
+def _layers(
+    checks: Sequence[str], width: float
+) -> tuple[tuple[Label, ...], tuple[float, ...], int]:
+    """The names of the layers, the borders between them, and where the first row may begin.
+
+    Most checks are of one layer: a name that would run into another stands in a line below it.
+    """
     labels, lines = [], []
+    ends: list[float] = []  # of the lines of names
     at = 0
     for layer, run in groupby(checks, key=Layer.of):
-        count = len(list(run))
-        x = LEFT + at * width
-        if count * width > 6 * len(layer):  # else its name would run into the next
-            labels.append(Label(round(x + 2, 1), TOP - 6, layer.value))
+        border = LEFT + at * width
+        long = _LETTER * len(layer.value)
+        x = min(border + 2, WIDTH - long)
+        line = next((number for number, end in enumerate(ends) if end < x), len(ends))
+        ends[line : line + 1] = [x + long]
+        labels.append(Label(round(x, 1), TOP - 6 + line * _NAME_HEIGHT, layer.value))
         if at:
-            lines.append(round(x, 1))
-        at += count
-    return tuple(labels), tuple(lines)
+            lines.append(round(border, 1))
+        at += len(list(run))
+    return tuple(labels), tuple(lines), TOP + (len(ends) - 1) * _NAME_HEIGHT
 
 
 def _short(host: str) -> str:
