@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 import pytest
 
-from commcheck.deliver import Delivery
+from commcheck.deliver import Delivery, look_of
 from commcheck.options import LANG, NOTIFY
 from commcheck.report import events
 from commcheck.report.folder import RunFolder
 from commcheck.report.hooks import Hook
+from commcheck.report.lines import NO_EDGE
 from commcheck.report.record import Record
 from tests.report.runs import healthy, incident
 
@@ -80,3 +81,10 @@ def test_language_and_hooks_of_the_command_line(
         monkeypatch.setenv(name, value)
     done = CliRunner().invoke(command, words)
     assert says in (done.output or str(done.exception))
+
+
+def test_what_is_no_terminal_has_no_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert look_of("auto").width == NO_EDGE
+    monkeypatch.setenv("COLUMNS", "72")
+    assert look_of("auto").width == 72
