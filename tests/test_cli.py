@@ -105,7 +105,7 @@ def test_a_name_like_that_of_a_secret_hides_no_reason(tmp_path: Path) -> None:
     )
     run = commcheck(tmp_path, "run", "-i", "secrets.yaml")
     assert run.returncode == 2
-    assert "'vault_x', which the inventory does not set; use a key" in run.stderr
+    assert "ansible_password is not used: a template fills it; use a key" in run.stderr
     assert "***" not in swept.stderr + run.stderr
 
 

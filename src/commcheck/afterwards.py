@@ -31,14 +31,14 @@ HOST_S = 600.0
 
 
 def report(*, run_name: str, **where: Any) -> int:
-    """Render a run again from its events. The exit code is what the run's was, or should be."""
+    """Render a run again from its events. The exit code says what is known of it: 0, 1 or 3."""
     delivery = Delivery(**where)
     folder = RunFolder.open(run_name, delivery.out)
     record = folder.record()
     delivery.clear()
     with doubted([record]):
         delivery.deliver(record, folder)
-        return record.exit_code
+        return record.judged_code  # the run was stopped, not this
 
 
 def diff(*, old: str, new: str, out: Path, form: str, color: str) -> int:

@@ -58,7 +58,7 @@ def test_a_third_of_the_hosts_is_dead(
     assert set(dead) == {host for host in mixed if host.startswith("dead")}
     assert set(dead.values()) <= {"tcp-refused", "tcp-timeout", "tcp-unreachable"}
     assert len(ended.out.splitlines()) < 40
-    assert max(map(len, ended.out.splitlines())) < 200
+    assert max(map(len, ended.out.splitlines())) < 500  # of a pipe nothing is cut
     assert 0 < peak < mib
 
 
