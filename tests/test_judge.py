@@ -38,7 +38,7 @@ from commcheck.errors import (
     Position,
     Unreachable,
 )
-from commcheck.judge import Waive, as_it_is, gate_fleet, judge_host
+from commcheck.judge import Waive, as_it_is, for_platform, gate_fleet, judge_host
 from commcheck.model import (
     Cause,
     Host,
@@ -690,3 +690,13 @@ def test_a_host_of_which_nothing_is_asked_has_not_passed() -> None:
         assert results["physical.reachable"].kind is Kind.UNDECIDABLE
         assert "nothing was judged here" in results["physical.reachable"].worst.verdict.reason
     assert run(REACHABLE, machine=ascend)["physical.reachable"].status is Status.PASS
+
+
+def test_a_host_is_told_no_command_for_accelerators_that_it_lacks() -> None:
+    both = tuple(Remedy(kind, WORDS, WORDS, accelerator=kind) for kind in ("gpu", "npu"))
+    verdict = Verdict(status=Status.WARN, reason="slow", cause=CAUSE, remedies=both)
+    told = {
+        platform: [each.command for each in for_platform(verdict, platform).remedies]
+        for platform in ("gpu-efa", "ascend", "unknown")
+    }
+    assert told == {"gpu-efa": ["gpu"], "ascend": ["npu"], "unknown": ["gpu", "npu"]}

@@ -288,14 +288,18 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
 
 
 def _for_its_cards(verdict: Verdict, platform: str, subject: Subject) -> Verdict:
-    if not verdict.remedies:
+    told = for_platform(verdict, platform)
+    if not isinstance(subject, Rail) or not told.remedies:
+        return told
+    return replace(told, remedies=fitting(told.remedies, subject.driver))
+
+
+def for_platform(verdict: Verdict, platform: str) -> Verdict:
+    """The verdict without commands for accelerators that a platform does not have."""
+    if not verdict.remedies or not (platform == "ascend" or platform.startswith("gpu")):
         return verdict
-    remedies = verdict.remedies
-    if platform == "ascend" or platform.startswith("gpu"):
-        remedies = known_to("npu" if platform == "ascend" else "gpu", remedies)
-    if isinstance(subject, Rail):
-        remedies = fitting(remedies, subject.driver)
-    return replace(verdict, remedies=remedies)
+    accelerator = "npu" if platform == "ascend" else "gpu"
+    return replace(verdict, remedies=known_to(accelerator, verdict.remedies))
 
 
 def _part(desk: Desk, asked: Asked) -> object | None:

@@ -19,7 +19,7 @@ from commcheck.jobs.job import Job, Search
 from commcheck.jobs.office import Office
 from commcheck.jobs.site import Site
 from commcheck.jobs.stage import Batch, carry_out
-from commcheck.judge import other_platform
+from commcheck.judge import for_platform, other_platform
 from commcheck.lazy import dataclass
 from commcheck.model import (
     Bound,
@@ -270,14 +270,18 @@ def _judged(
         if host.name in batch.out:
             continue
         machine = Machine(host.name)
-        want, wanted = want_for(load.check, host, platforms.get(host.name, ""))
+        platform = platforms.get(host.name, "")
+        want, wanted = want_for(load.check, host, platform)
         verdicts = load.check.verdicts(seen, machine, want, limits)
+        verdicts = tuple(for_platform(each, platform) for each in verdicts)
         mine = _told(load, verdicts, (host.name,), search, known)
         shown = tuple(e for ran in search.of(host.name) for e in ran.evidence)
         retried = max((ran.retried for ran in search.of(host.name)), default=0)
         told = _result(load, host.name, mine, wanted + bounds, shown)
         made.append(replace(told, retried=retried))
-    together = _told(load, load.job.together(search, limits), (), search, known)
+    first = platforms.get(hosts[0].name, "")
+    of_all = tuple(for_platform(each, first) for each in load.job.together(search, limits))
+    together = _told(load, of_all, (), search, known)
     shown = tuple(e for ran in search.ran for e in ran.evidence)[:4]
     group = _result(load, group_of(load), together, bounds, shown) if together else None
     return made, list(group.findings) if group else []

@@ -184,3 +184,10 @@ def test_files_of_one_name_keep_their_folders(tmp_path: Path) -> None:
         paths.append(path)
     analysis = analyse_sweeps(paths, TOLD)
     assert {result.host for result in analysis.results} == {str(path) for path in paths}
+
+
+def test_perftest_is_told_no_command_for_npus() -> None:
+    verdict = analyse_sweeps(files("58"), Told(nic_gbits=400)).results[0].worst.verdict
+    commands = [each.command for each in verdict.remedies]
+    assert commands
+    assert not [each for each in commands if "hccn_tool" in each or "ascend" in each]

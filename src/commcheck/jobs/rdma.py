@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from commcheck.check import failed, limit, passed, undecidable, warned
+from commcheck.check import failed, known_to, limit, passed, undecidable, warned
 from commcheck.jobs import causes
 from commcheck.jobs.perftest import Perftest, Rate
 from commcheck.jobs.proof import meaning
@@ -43,7 +43,12 @@ class Limits:
 
 def judge(run: Perftest, nic_gbits: float | None, limits: Limits | None = None) -> Verdict:
     """The verdict on one run; ``nic_gbits`` is the line rate of one port, Gb/s."""
-    limits = limits or Limits()
+    verdict = _judged(run, nic_gbits, limits or Limits())
+    # An NPU has no verbs device: what runs perftest is a host with NICs of its own.
+    return replace(verdict, remedies=known_to("gpu", verdict.remedies))
+
+
+def _judged(run: Perftest, nic_gbits: float | None, limits: Limits) -> Verdict:
     name = f"{run.test or 'perftest'} on {run.device or 'a NIC'}"
     if run.state is not State.COMPLETE:
         return _broken(run, name)
