@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,6 +173,7 @@ class SshdFleet:
 
     - its own /etc/passwd: the user ``user`` with ``shell`` and an empty home. For "root" the
       files are root's; any other name gets uid 54321;
+    - its own /etc/machine-id, where there is one: loads of other tests do not hold its lock;
     - with ``sysfs``, ``Server.sys_class`` in the place of /sys/class (rails: ``Server.rail``).
 
     ``config``: further lines for sshd_config, e.g. ``MaxStartups 10:30:60``. ``variables``: what
@@ -292,6 +294,11 @@ class SshdFleet:
         if not server.port:
             server.port = free_port(server.address)
         binds = [(self._passwd(server), "/etc/passwd"), (self.folder, str(REMOTE))]
+        machine_id = Path("/etc/machine-id")
+        if machine_id.is_file():
+            own = server.folder / "machine-id"
+            own.write_text(f"{uuid.uuid4().hex}\n")
+            binds.append((own, str(machine_id)))
         if self._sysfs:
             binds.append((server.sys_class, "/sys/class"))
         mounts = " && ".join(f"mount --bind '{here}' {there}" for here, there in binds)
