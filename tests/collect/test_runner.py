@@ -1,4 +1,7 @@
-"""The runner itself, really executed by dash, bash and busybox."""
+"""The runner itself, really executed by dash, bash and busybox; the last two where CI=true.
+
+Most of these tests wait for limits to pass, so that each shell more takes as long again.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ from tests.collect.shells import (
 MARK = f"test-{os.getpid()}"
 
 
-@pytest.fixture(params=SHELLS)
+FIRST, *OTHERS = SHELLS
+
+
+@pytest.fixture(params=[FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def shell(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
