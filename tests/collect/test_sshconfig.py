@@ -168,6 +168,13 @@ def test_a_pin_is_of_the_host_not_of_its_jump_host(tmp_path: Path) -> None:
     assert found.peer.via == "ops@jump:2200"
 
 
+def test_an_alias_for_the_key_is_of_the_host_not_of_its_jump_host(tmp_path: Path) -> None:
+    text = "Host gpu-01\n  HostKeyAlias of-the-file\n"
+    found = target(tmp_path, text, {"ansible_ssh_common_args": "-o HostKeyAlias=Rack-7 -J jump"})
+    assert found.wanted.names == ("rack-7",)
+    assert found.jumps[0].wanted.names == ("jump",)
+
+
 def test_jump_hosts_follow_the_file_and_do_not_jump_over_themselves(tmp_path: Path) -> None:
     text = (
         "Host jump\n  HostName 192.0.2.1\n  User ops\n"

@@ -77,6 +77,7 @@ PLAIN = Endpoint(address="gpu-01")
         ({"ansible_ssh_common_args": "-o stricthostkeychecking=yes"}, {"host_keys": "strict"}),
         ({"ansible_ssh_common_args": "-o UserKnownHostsFile=/dev/null"},
          {"known_hosts": ("/dev/null",)}),
+        ({"ansible_ssh_common_args": "-o HostKeyAlias=rack-7"}, {"host_key_alias": "rack-7"}),
         ({"ansible_ssh_common_args": "-C -o ControlMaster=auto -o ControlPersist=60s"}, {}),
         ({"ansible_ssh_common_args": "-A -vvv -tt -Cq -o ForwardAgent=yes"}, {}),
         ({"ansible_ssh_common_args": "-o HostKeyAlgorithms=+ssh-rsa -oCiphers=+aes128-cbc "
@@ -106,11 +107,11 @@ def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str
          "'-oProxyCommand=x' is no name or address [connection]"),
         ("ansible_user", ["a"], '"[\'a\']" is no name or address [connection]'),
         ("ansible_connection", "winrm",
-         "'winrm' is a connection that commcheck has not; it has ssh, local and kubectl "
-         "[connection]"),
+         "'winrm' is a connection that commcheck has not; it has ssh, local and kubectl: "
+         "leave such hosts out with --limit [connection]"),
         ("ansible_connection", "docker",
-         "'docker' is a connection that commcheck has not; it has ssh, local and kubectl "
-         "[connection]"),
+         "'docker' is a connection that commcheck has not; it has ssh, local and kubectl: "
+         "leave such hosts out with --limit [connection]"),
         ("ansible_become", "maybe", "'maybe' is neither true nor false [connection]"),
         ("ansible_password", "hunter2",
          "is not used: a password does not belong in a file; use a key, or name an environment "

@@ -71,7 +71,7 @@ def resolve(endpoint: Endpoint, config: SshConfig, defaults: Defaults) -> Target
     user = endpoint.user or defaults.user or options.user or getpass.getuser()
     if command:
         command = _command(command, endpoint.address, address, port, user)
-    wanted = _wanted(endpoint, options, defaults, address, port, pinned=True)
+    wanted = _wanted(endpoint, options, defaults, address, port, is_host=True)
     if endpoint.password_env and wanted.mode is Mode.INSECURE:
         # As OpenSSH, which offers no password to a host whose key it does not know.
         raise Unreachable(
@@ -149,7 +149,7 @@ def _jump(
         address=address,
         port=port,
         user=user,
-        wanted=_wanted(endpoint, options, defaults, address, port, pinned=False),
+        wanted=_wanted(endpoint, options, defaults, address, port, is_host=False),
         key_files=_keys(endpoint, options, defaults),
         agent=defaults.agent or endpoint.use_agent,
         look_for_keys=defaults.look_for_keys or endpoint.look_for_keys,
@@ -195,17 +195,20 @@ def _wanted(
     address: str,
     port: int,
     *,
-    pinned: bool,
+    is_host: bool,
 ) -> Wanted:
     mode = Mode(defaults.host_keys or endpoint.host_keys or options.host_keys or Mode.STRICT)
-    if mode is Mode.PINNED and not pinned:
+    alias = options.host_key_alias
+    if is_host:
+        alias = endpoint.host_key_alias or alias
+    elif mode is Mode.PINNED:
         mode = Mode.STRICT  # only a host of the inventory can carry a pin
     ssh = defaults.home / ".ssh"
     inventory = tuple(Path(path).expanduser() for path in endpoint.known_hosts)
     users = inventory or options.known_hosts or (ssh / "known_hosts", ssh / "known_hosts2")
     return Wanted(
         mode=mode,
-        names=lookup_names(address, port, options.host_key_alias),
+        names=lookup_names(address, port, alias),
         files=defaults.known_hosts or (*users, *_GLOBAL_KNOWN_HOSTS),
         pinned=(endpoint.pinned_key,) if endpoint.pinned_key else (),
     )

@@ -117,7 +117,8 @@ class Endpoint:
 
     ``jumps`` in the order in which they are passed; ``host_keys``: "strict", "accept-new" or
     "insecure"; ``pinned_key``: the one fingerprint the host may show; ``password_env``: the
-    environment variable that holds the password; ``path``: folders to add to the remote PATH.
+    environment variable that holds the password; ``path``: folders to add to the remote PATH;
+    ``host_key_alias``: the name under which its key is known.
     """
 
     kind: str = "ssh"  # "ssh", "local" or "kubectl"
@@ -129,6 +130,7 @@ class Endpoint:
     proxy_command: str | None = None
     host_keys: str | None = None
     known_hosts: tuple[str, ...] = ()
+    host_key_alias: str | None = None
     pinned_key: str | None = None
     use_agent: bool = False
     look_for_keys: bool = False
@@ -310,6 +312,8 @@ class _Arguments:
             return replace(begun, host_keys=_HOST_KEYS[value.lower()])
         if option in ("userknownhostsfile", "globalknownhostsfile"):
             return replace(begun, known_hosts=begun.known_hosts + tuple(shlex.split(value)))
+        if option == "hostkeyalias":
+            return replace(begun, host_key_alias=_word(value))
         if option == "identityfile":
             return replace(begun, key_files=(*begun.key_files, value))
         if option == "port":
@@ -370,7 +374,10 @@ def _kind(value: object) -> str:
     if name in ("local", "kubectl"):
         return name
     if name not in _SSH:
-        raise ValueError("is a connection that commcheck has not; it has ssh, local and kubectl")
+        raise ValueError(
+            "is a connection that commcheck has not; it has ssh, local and kubectl: "
+            "leave such hosts out with --limit"
+        )
     return "ssh"
 
 
