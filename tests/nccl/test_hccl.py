@@ -259,6 +259,34 @@ def test_a_table_alone_tells_who_waits(tmp_path: Path) -> None:
     assert verdict.reason.startswith("1 rank waits for rank 0 (198.51.100.0)")
 
 
+def key(rank: int) -> str:
+    """A rank says who it is, where ``create`` and ``row`` have it."""
+    server, device = f"192.0.2.{10 + rank // 2}", rank % 2
+    return plog(
+        f"[LocalRank Key Info]userRank[{rank}] hostIp[{server}] devicePhyId[{device}] server[{server}] "
+        f"deviceIp[198.51.100.{rank}] ",
+        pid=100 + rank,
+        level="INFO",
+    )
+
+
+def test_a_rank_of_the_table_is_the_device_that_other_lines_know(tmp_path: Path) -> None:
+    """Rank 1 waits for rank 0, which waits itself: nobody waits for rank 0 in the end."""
+    verdict = only(tmp_path, row(1, 0) + create(0, 2))
+    assert (verdict.measured["root_rank"], verdict.measured["silent"]) == (2, 1)
+    # With two ranks 0, of two groups, the table's may be either.
+    other = create(0, 2).replace("192.0.2.1", "192.0.2.2").replace("HCCL(100", "HCCL(900")
+    verdicts = judged(tmp_path, row(1, 0) + create(0, 2) + other).verdicts
+    assert any("rank 0 (198.51.100.0)" in verdict.reason for verdict in verdicts)
+
+
+def test_a_device_is_the_rank_that_other_lines_know(tmp_path: Path) -> None:
+    cut = "This node (server 192.0.2.10, device ID 1) detects that srcRank (server 192.0.2.10, device ID 1) fails to connect to dstRank (server 192.0.2.11, device ID 0)."
+    verdict = only(tmp_path, plog(cut, pid=101) + key(2))
+    assert verdict.reason.startswith("1 rank waits for rank 2 (192.0.2.11 device 0)")
+    assert "address 198.51.100.2" in command(verdict, "-ping")
+
+
 def test_the_table_of_cann_7_and_its_line_on_the_link(tmp_path: Path) -> None:
     text = plog("   |  198.51.100.0(0)   |   198.51.100.8(8)   |  server  | no connect |", pid=1)
     text += plog(
@@ -302,8 +330,7 @@ def test_a_server_that_no_other_one_reaches_is_named(tmp_path: Path) -> None:
 
 
 def test_a_silent_rank_with_an_error_is_told_with_it(tmp_path: Path) -> None:
-    key = "[LocalRank Key Info]userRank[2] hostIp[192.0.2.11] devicePhyId[0] server[192.0.2.11] deviceIp[198.51.100.2] "
-    own = plog(key, pid=7, level="INFO") + plog("[Alloc]something is full", pid=7)
+    own = key(2) + plog("[Alloc]something is full", pid=102)
     assert "its own error: [Alloc]something is full" in only(tmp_path, create(0, 2) + own).reason
 
 
@@ -348,6 +375,8 @@ def test_two_super_pods_that_are_declared_as_one(tmp_path: Path) -> None:
     for same in (
         pod(0, one, 3) + pod(2, one, 3),
         *(pod(r, "logicSuperPodId is not set", r) for r in (0, 2)),
+        # One of the two has a NIC of its own: the link is none of HCCS.
+        pod(0, one, 3) + pod(2, one, 4).replace("VNIC_TYPE", "DEVICE_NIC_TYPE"),
     ):
         assert only(tmp_path, links + same).cause == causes_hccl.HCCL_PAIR
 
@@ -357,6 +386,8 @@ def test_where_every_peer_answers_the_program_diverged(tmp_path: Path) -> None:
     text = plog(probe, pid=100) + create(0, 2, keys="[InitChannelStage][RunFailed]")
     verdict = only(tmp_path, text)
     assert (verdict.cause, verdict.hosts) == (causes_hccl.HCCL_DESYNC, ())
+    assert verdict.reason.endswith("reached every peer: what the ranks call differs")
+    assert "reached" not in only(tmp_path, create(0, 2)).reason
     cut = "This node (server 192.0.2.10, device ID 1) detects that srcRank (server 192.0.2.10, device ID 1) fails to connect to dstRank (server 192.0.2.11, device ID 0)."
     assert only(tmp_path, text + plog(cut, pid=101)).cause == causes_hccl.HCCL_LINK
 
@@ -394,6 +425,7 @@ def test_an_error_of_another_kind_makes_no_rank_late(tmp_path: Path, limit: str)
 def test_a_link_that_timed_out_unnamed_is_no_pass(tmp_path: Path) -> None:
     judgement = judged(tmp_path, waited(1, 0))
     assert judgement.rulings["HLOG-003"].state == "unknown"
+    assert judgement.rulings["HLOG-006"].state == "right"
     assert judgement.verdicts[0].cause == causes_hccl.HCCL_PEER
 
 
