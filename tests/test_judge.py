@@ -182,6 +182,15 @@ def test_a_failed_need_blocks_the_same_rail_only() -> None:
     assert "physical.even failed on mlx5_0" in result.findings[0].verdict.reason
 
 
+def test_a_need_that_passed_excuses_nothing() -> None:
+    needs = rail_check(
+        "physical.needs", lambda *_: failed(CAUSE, "odd", hca=""), needs=("physical.even",)
+    )
+    results = run(EVEN, needs)
+    assert results["physical.even"].status is Status.PASS
+    assert {f.verdict.status for f in results["physical.needs"].findings} == {Status.FAIL}
+
+
 def test_a_bond_is_asked_port_by_port_and_each_port_blocks_its_rail() -> None:
     ports = tuple(replace(RAILS[0], netdev=name, bond="bond0") for name in ("p0", "p1"))
     bond = replace(RAILS[0], netdev="bond0", ports=ports)
