@@ -22,6 +22,7 @@ _GPU: Final = regex(r"GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[0-9a-f-]{36})\)\s*")
 _LOST: Final = regex(
     r"Unable to determine the device handle for (?:GPU|gpu) ?([0-9A-Fa-f:.]+): (.*)"
 )
+_GRACE: Final = regex(r"\bG[BH]\d{3}\b")
 
 
 class DriverTrouble(StrEnum):
@@ -57,6 +58,11 @@ class GpuList:
     lost: tuple[str, ...] = ()
     trouble: DriverTrouble | None = None
     has_mig: bool = False  # at least one GPU is split into MIG instances
+
+    @property
+    def is_grace(self) -> bool:
+        """A board whose GPUs hang on NVIDIA's own CPU by NVLink-C2C: GH200, GB200, GB300."""
+        return any(_GRACE.search(gpu.name) for gpu in self.gpus)
 
 
 def parse(output: Output) -> GpuList:
