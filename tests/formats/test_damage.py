@@ -60,6 +60,7 @@ FOLDERS = {
     "nvidia_fabric": "gpu-health",
     "nvidia_fabric_health": "gpu-health",
     "nvidia_gpu": "gpu-health",
+    "nvidia_recovery": "gpu-health",
     "nvidia_remap": "gpu-health",
     "nvidia_topo": "nvidia-smi",
     "nvlink_errors": "gpu-health",

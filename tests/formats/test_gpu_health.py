@@ -16,6 +16,7 @@ from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
 from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH, FabricHealth
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_pcie import NVIDIA_PCIE
+from commcheck.formats.nvidia_recovery import NVIDIA_RECOVERY, RecoveryGpu
 from commcheck.formats.nvidia_remap import NVIDIA_REMAP, RemapGpu
 from commcheck.formats.nvlink_errors import NVLINK_ERRORS
 
@@ -113,6 +114,20 @@ def test_a_driver_without_health_in_a_whole_answer() -> None:
     cut = text("gpu-health/q-gb300-healthy.txt").rpartition("            Bandwidth")[0]
     with pytest.raises(ParseError, match="whole last GPU"):
         NVIDIA_FABRIC_HEALTH.parse(Output(cut))
+
+
+def asked(name: str) -> tuple[RecoveryGpu, ...]:
+    return NVIDIA_RECOVERY.parse(Output(text(f"gpu-health/q-{name}.txt")))
+
+
+def test_what_the_driver_asks_for() -> None:
+    assert [gpu.action for gpu in asked("h100-well")] == ["", ""]
+    assert [gpu.action for gpu in asked("h100-reset")] == ["", "Reset"]
+    assert [gpu.action for gpu in asked("h100-550")] == ["", "Drain and Reset"]
+    assert {gpu.action for gpu in asked("gb300-healthy")} == {None}
+    worn = asked("h100-worn")
+    assert worn[0] == RecoveryGpu(0, "00000000:1b:00.0", "", False, False, ("memory channel",))
+    assert worn[1] == RecoveryGpu(1, "00000000:43:00.0", "", True, True)
 
 
 def test_an_older_driver_refuses_the_fabric() -> None:
