@@ -75,6 +75,9 @@ def test_fabric_manager() -> None:
     assert FABRIC_MANAGER_UNIT.parse(out("fabric-manager-active")) == "active"
     assert FABRIC_MANAGER_UNIT.parse(out("fabric-manager-failed", rc=3)) == "failed"
     assert FABRIC_MANAGER_VERSION.parse(out("fabric-manager-version")) == "550.54.15"
+    assert FABRIC_MANAGER_VERSION.parse(out("fabric-manager-version-610")) == "610.57.04"
+    with pytest.raises(ParseError, match="whole line"):
+        FABRIC_MANAGER_VERSION.parse(Output("Fabric Manager version is : 610.57.0"))
     assert len(NVSWITCHES.parse(out("nvswitches"))) == 4
     assert NVSWITCHES.parse(Output("", "find: '/proc/x': No such file or directory\n", 1)) == ()
     no_systemd = "System has not been booted with systemd as init system\n"
