@@ -31,6 +31,8 @@ def out(name: str, rc: int = 0) -> Output:
         (CHRONY, "chronyc-good", Clock("chrony", True, -0.000012345)),
         (CHRONY, "chronyc-off", Clock("chrony", True, 0.248110332)),
         (CHRONY, "chronyc-free", Clock("chrony", False)),
+        (CHRONY, "chronyc-alone", Clock("chrony", True, None, True)),
+        (NTPQ, "ntpq-alone", Clock("ntpd", True, None, True)),
         (NTPQ, "ntpq-good", Clock("ntpd", True, 0.000118934)),
         (NTPQ, "ntpq-alarm", Clock("ntpd", False)),
         (TIMEDATECTL, "timedatectl-good", Clock("systemd", True)),
