@@ -65,6 +65,15 @@ def test_older_names_and_older_gpus() -> None:
     assert (v100.mig, v100.retirement_pending) == (None, False)
 
 
+def test_a_corrupted_inforom_spoils_no_answer() -> None:
+    whole = Output(text("gpu-health/query-h100-590.txt"))
+    worn = f"{whole.text}WARNING: infoROM is corrupted at gpu 00000000:C3:00.0\n"
+    for reader in (NVIDIA_GPU, NVIDIA_PCIE):
+        assert reader.parse(Output(worn, rc=14)) == reader.parse(whole)
+    with pytest.raises(CommandFailed, match="exit code 14"):
+        NVIDIA_GPU.parse(Output(whole.text, rc=14))
+
+
 def test_what_is_not_told_is_none() -> None:
     (gpu,) = query("query-guest")
     assert (gpu.uncorrected, gpu.limit_watts, gpu.slowed_by, gpu.ecc) == (None,) * 4

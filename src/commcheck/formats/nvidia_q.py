@@ -12,6 +12,7 @@ from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import whole_lines
 from commcheck.formats.nvidia_query import UNKNOWN
+from commcheck.formats.nvidia_warnings import without_warnings
 from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-q"
@@ -41,6 +42,7 @@ class GpuLines:
 
 def parse(output: Output) -> tuple[GpuLines, ...]:
     """The GPUs, by index: the order in which they are printed."""
+    output = without_warnings(output)
     require_ok(output, "nvidia-smi -q")
     text = output.text
     gpus: list[tuple[str, list[tuple[tuple[str, ...], str]]]] = []
