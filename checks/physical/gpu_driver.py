@@ -32,6 +32,7 @@ from commcheck.check import (
     warned,
 )
 from commcheck.expect import GPU_COUNT
+from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, DriverTrouble, GpuList
 from commcheck.formats.own_job import OWN_JOB
 from commcheck.lazy import dataclass
@@ -40,9 +41,10 @@ from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the driver lists, and the Slurm job from which it is asked."""
+    """What the driver lists, where they are on PCI, and the Slurm job from which it is asked."""
 
     listed: GpuList = reads(NVIDIA_SMI_LIST)
+    gpus: tuple[NvidiaGpu, ...] | Unread = tries(NVIDIA_GPU)
     job: str | Unread = tries(OWN_JOB)
 
 
@@ -239,7 +241,8 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     count = len(listed.gpus)
     measured = {"gpu_count": count}
     if listed.lost:
-        reason = f"no answer from GPU {', '.join(listed.lost)}; {count} others answer"
+        others = f"{count} others answer" if count else "nvidia-smi tells nothing of the others"
+        reason = f"no answer from GPU {', '.join(listed.lost)}; {others}"
         return failed(LOST, reason, measured=measured)
     on_pci = sum(each.vendor == "nvidia" for each in machine.accelerators)
     if want.count.value is not None:
@@ -252,7 +255,7 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
         reason += f"; asked from Slurm's job {job}, which sees only the GPUs that it was given"
         return warned(IN_JOB, reason, measured=measured, job=job)
     if count < wanted:
-        return failed(MISSING, reason, measured=measured)
+        return failed(MISSING, reason + _absent(seen, machine), measured=measured)
     if listed.corrupted:
         reason = f"InfoROM is corrupted on {', '.join(listed.corrupted)} of {count} GPUs"
         return warned(INFOROM, reason, measured=measured)
@@ -261,6 +264,17 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     names = ", ".join(dict.fromkeys(gpu.name for gpu in listed.gpus))
     undeclared = "" if want.count.value is not None else "; their number is not declared"
     return passed(f"{count} GPUs: {names}{undeclared}", measured=measured)
+
+
+def _absent(seen: Seen, machine: Machine) -> str:
+    """Which are on PCI, and the driver has none of them: it could not start them."""
+    if isinstance(seen.gpus, Unread):
+        return ""
+    there = [each.pci for each in machine.accelerators if each.vendor == "nvidia" and each.pci]
+    # The driver writes a domain of eight digits, the kernel one of four.
+    known = {gpu.pci.removeprefix("0000") for gpu in seen.gpus}
+    absent = [pci for pci in there if pci not in known]
+    return f"; on PCI without driver: {', '.join(absent)}" if absent else ""
 
 
 def _without_gpus(trouble: DriverTrouble, machine: Machine, job: str) -> Verdict:

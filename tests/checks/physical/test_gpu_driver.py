@@ -85,6 +85,21 @@ def test_what_cannot_be_read_is_no_fail(judged: Any, text: str, rc: int, error: 
     assert (verdict.status, verdict.error) == (Status.ERROR, error)
 
 
+def test_a_missing_gpu_is_named_where_pci_has_it(judged: Any) -> None:
+    slots = ("0000:1b:00.0", "0000:43:00.0", "0000:d1:00.0")
+    found = tuple(Accelerator(at, "nvidia", pci) for at, pci in enumerate(slots))
+    query = (
+        "index, name, pci.bus_id\n"
+        "0, NVIDIA A10, 00000000:1B:00.0\n"
+        "1, NVIDIA A10, 00000000:D1:00.0\n"
+    )
+    answers = {"nvidia-smi -L": LIST["nvidia-smi"], "nvidia-smi --query-gpu": (query, 0)}
+    host = Machine("gpu-01", "gpu-roce", accelerators=found)
+    verdict = judged(CHECK, answers, machine=host).verdict
+    assert verdict.cause is MISSING
+    assert verdict.reason == "2 GPUs, want 3: on PCI; on PCI without driver: 0000:43:00.0"
+
+
 @pytest.mark.parametrize(
     "cgroup",
     [
