@@ -62,6 +62,7 @@ FOLDERS = {
     "nvidia_gpu": "gpu-health",
     "nvidia_recovery": "gpu-health",
     "nvidia_remap": "gpu-health",
+    "nvidia_slowed": "gpu-health",
     "nvidia_topo": "nvidia-smi",
     "nvlink_errors": "gpu-health",
     "pcie_link": "sysfs",

@@ -18,6 +18,7 @@ from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_pcie import NVIDIA_PCIE
 from commcheck.formats.nvidia_recovery import NVIDIA_RECOVERY, RecoveryGpu
 from commcheck.formats.nvidia_remap import NVIDIA_REMAP, RemapGpu
+from commcheck.formats.nvidia_slowed import NVIDIA_SLOWED, SlowedGpu
 from commcheck.formats.nvlink_errors import NVLINK_ERRORS
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -137,6 +138,14 @@ def test_what_the_driver_asks_for() -> None:
     worn = asked("h100-worn")
     assert worn[0] == RecoveryGpu(0, "00000000:1b:00.0", "", False, False, ("memory channel",))
     assert worn[1] == RecoveryGpu(1, "00000000:43:00.0", "", True, True)
+
+
+def test_how_long_it_was_slowed() -> None:
+    def slowed(name: str) -> tuple[SlowedGpu, ...]:
+        return NVIDIA_SLOWED.parse(Output(text(f"gpu-health/q-{name}.txt")))
+
+    assert slowed("h100-slowed") == (SlowedGpu(0, 599.0, 0.0), SlowedGpu(1, 1020.0, 780.0))
+    assert slowed("h100-well") == (SlowedGpu(0, None, None), SlowedGpu(1, None, None))
 
 
 def test_an_older_driver_refuses_the_fabric() -> None:
