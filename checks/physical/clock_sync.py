@@ -8,7 +8,8 @@ By hand: ``chronyc tracking``: "System time" and "Leap status"; ``timedatectl``.
 Mend: start the daemon and let it reach its servers (UDP 123); ``chronyc makestep`` sets the clock
 at once.
 Healthy though odd: hosts on PTP run no NTP; the kernel's flag, which ``timedatectl`` shows, is set
-there too. It never stops a job by itself, so it is a warning.
+there too. The one host that serves the time of a closed network follows itself. It never stops a
+job by itself, so it is a warning.
 """
 
 from __future__ import annotations
@@ -54,6 +55,27 @@ STEP = Remedy(
     precondition=Words("Root; no job on the host.", "需要 root；主机无作业。"),
 )
 
+SOURCES = Remedy(
+    command="chronyc -n sources",
+    effect=Words(
+        "Shows the servers; Reach 0 is one that does not answer (ntpq -pn for ntpd). Let the host "
+        "reach them on UDP 123; it follows them again by itself.",
+        "显示各时间服务器；Reach 为 0 表示无应答（ntpd 用 ntpq -pn）。"
+        "放通 UDP 123 后会自动恢复同步。",
+    ),
+    precondition=Words("None, it only reads.", "无，只读。"),
+)
+
+ALONE = Cause(
+    slug="clock-follows-itself",
+    title=Words("Clock follows itself", "时钟以自身为参考"),
+    meaning=Words(
+        "The time daemon has no server that answers and takes the host's own clock for right: it "
+        "says that all is well, and the host drifts away from the others.",
+        "时间守护进程没有可用服务器，改以本机时钟为准：显示正常，实际却逐渐偏离其他主机。",
+    ),
+    remedies=(SOURCES,),
+)
 FREE = Cause(
     slug="clock-not-synchronized",
     title=Words("Clock is not synchronized", "时钟未同步"),
@@ -80,6 +102,9 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
     clock = seen.clock
     if not clock.is_synchronized:
         return warned(FREE, f"{clock.source} says that the clock is not synchronized")
+    if clock.follows_itself:
+        reason = f"{clock.source} follows the host's own clock, no server's"
+        return warned(ALONE, reason)
     if clock.offset_s is None:
         return passed(f"{clock.source} says that the clock is synchronized")
     offset_ms = clock.offset_s * 1000
@@ -97,6 +122,6 @@ CHECK = Check(
     seen=Seen,
     limits=Limits,
     judge=judge,
-    causes=(FREE, OFF),
+    causes=(FREE, ALONE, OFF),
     platforms=GPUS | {"ascend"},
 )

@@ -6,7 +6,7 @@ A GPU may be registered and yet have lost bandwidth, its route or its partition 
 Reads: ``nvidia-smi --query-gpu=fabric.state,fabric.status`` (drivers from 535 on, H100 and newer:
 it decides), the health in ``nvidia-smi -q`` (younger drivers), ``systemctl is-active
 nvidia-fabricmanager``, ``nv-fabricmanager --version``, the NVSwitches in
-``/proc/driver/nvidia-nvswitch``. One verdict for each host.
+``/proc/driver/nvidia-nvswitch``, ``nvidia-smi -L``. One verdict for each host.
 By hand: ``nvidia-smi -q | grep -A11 Fabric``: Completed, Success, Healthy; ``systemctl status
 nvidia-fabricmanager``; ``journalctl -u nvidia-fabricmanager``.
 Mend: install the fabric manager of exactly the driver's release and restart it, with no job on the
@@ -15,7 +15,8 @@ too.
 Healthy though odd: the unit is stopped where the daemon runs in the driver's container, on the
 NVLink switch trays (GB200 NVL72) or in the hypervisor: where the fabric says Completed and Success
 that is a warning at most, and none where the unit is not installed. Systems without NVSwitch need
-no fabric manager.
+no fabric manager. Boards of four GB200 alone (NVL4) have no fabric, and those of NVL72 that lost it
+say the same: a warning.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ from commcheck.check import (
 from commcheck.formats.fabric_manager import FABRIC_MANAGER_VERSION, NVSWITCHES
 from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
 from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH, FabricHealth
+from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.formats.systemctl import FABRIC_MANAGER_UNIT
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The fabric's word, the unit's, both releases, and the switches that the driver has."""
+    """The fabric's word, the unit's, both releases, the switches on PCI, and the GPUs' names."""
 
     fabric: tuple[FabricGpu, ...] | Unread = tries(NVIDIA_FABRIC)
     health: tuple[FabricHealth, ...] | Unread = tries(NVIDIA_FABRIC_HEALTH)
@@ -52,6 +54,7 @@ class Seen:
     version: str | Unread = tries(FABRIC_MANAGER_VERSION)
     driver: NvidiaVersion | Unread = tries(NVIDIA_VERSION)
     switches: tuple[str, ...] | Unread = tries(NVSWITCHES)
+    listed: GpuList | Unread = tries(NVIDIA_SMI_LIST)
 
 
 DONE: Final = "Completed"
@@ -67,6 +70,9 @@ HEALTHY: Final = {
 """What a healthy GPU says, as far as it is told. Source: nvidia-smi manual, Fabric, Health."""
 PASSING: Final = frozenset({"Summary", "Route Recovery in progress", "Access Timeout Recovery"})
 """What may be wrong while the fabric mends itself."""
+
+RACK: Final = regex(r"\bGB\d{3}\b")
+"""GPUs whose NVSwitches are in trays of the rack, so that a host never has them on PCI."""
 
 LOOK = Remedy(
     command="journalctl -u nvidia-fabricmanager -b",
@@ -152,6 +158,17 @@ RECOVERING = Cause(
     ),
     remedies=(SHOW,),
 )
+UNTOLD = Cause(
+    slug="nvlink-fabric-untold",
+    title=Words("GPUs tell of no NVLink fabric", "GPU 未报告 NVLink 网络"),
+    meaning=Words(
+        "All links may be trained and yet no GPU is registered: NVLink does not reach other hosts, "
+        "nor perhaps the GPU beside. A board without NVLink switches (NVL4) looks the same.",
+        "链路可能均已训练，但没有 GPU 注册到网络：NVLink 无法到达其他主机，甚至本机其他 GPU。"
+        "不带 NVLink 交换机的板卡（NVL4）也如此显示。",
+    ),
+    remedies=(SHOW,),
+)
 STOPPED = Cause(
     slug="fabric-manager-stopped",
     title=Words("Fabric manager has stopped", "fabric manager 已停止"),
@@ -182,6 +199,10 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
         "fabric": {f"gpu{gpu.index}": f"{gpu.state} {gpu.status or ''}".strip() for gpu in told},
         "fabric_manager": unit,
     }
+    if not told and _is_of_a_rack(seen) and not machine.in_vm:
+        # Source: https://github.com/leptonai/gpud/pull/1108
+        reason = f"none of {len(states)} GPUs tells of an NVLink fabric; of NVL72 each should"
+        return warned(UNTOLD, reason, measured=measured)
     if not told:
         return _by_unit(seen, unit, machine, measured)
     wrong = [gpu for gpu in told if gpu.state != DONE or gpu.status not in (SUCCESS, None)]
@@ -192,6 +213,10 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
     if untold := [gpu for gpu in told if gpu.status is None]:
         named = ", ".join(f"gpu{gpu.index}" for gpu in untold)
         return undecidable(f"NVLink fabric is completed, but not how it ended on {named}")
+    if left_out := _left_out(seen, {gpu.index for gpu in told}):
+        named = ", ".join(f"gpu{index}" for index in left_out)
+        reason = f"NVLink fabric completed on {len(told)} GPUs, and {named} tells of none"
+        return warned(UNTOLD, reason, measured=measured)
     health = () if isinstance(seen.health, Unread) else seen.health
     if ill := {f"gpu{gpu.index}": said for gpu in health if (said := _ill(gpu))}:
         measured["fabric_health"] = ill
@@ -213,6 +238,21 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
 
 def _ill(gpu: FabricHealth) -> dict[str, str]:
     return {key: word for key, word in gpu.told if HEALTHY.get(key, word) != word}
+
+
+def _left_out(seen: Seen, told: set[int]) -> list[int]:
+    """GPUs without a state, of a model that has one here. With MIG they may have left NVLink."""
+    if isinstance(seen.listed, Unread) or seen.listed.has_mig:
+        return []
+    names = {gpu.name for gpu in seen.listed.gpus if gpu.index in told}
+    return [g.index for g in seen.listed.gpus if g.name in names and g.index not in told]
+
+
+def _is_of_a_rack(seen: Seen) -> bool:
+    """Where the driver was asked at all, and has more than one such GPU: one alone needs none."""
+    if isinstance(seen.fabric, Unread) or isinstance(seen.listed, Unread):
+        return False
+    return len(seen.fabric) > 1 and all(RACK.search(gpu.name) for gpu in seen.listed.gpus)
 
 
 def _by_unit(seen: Seen, unit: str, machine: Machine, measured: dict[str, object]) -> Verdict:
@@ -250,6 +290,6 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     needs=("physical.gpu-driver",),
-    causes=(NOT_RUNNING, NOT_DONE, UNHEALTHY, RECOVERING, STOPPED, OTHER_RELEASE),
+    causes=(NOT_RUNNING, NOT_DONE, UNHEALTHY, RECOVERING, UNTOLD, STOPPED, OTHER_RELEASE),
     platforms=GPUS,
 )

@@ -2,32 +2,50 @@
 
 Why: Without the driver no job starts. With a GPU off the bus the ranks of that host are fewer than
 the launcher thinks, and the collective waits for ever.
-Reads: ``nvidia-smi -L``, and the GPUs that the kernel sees on PCI, or that a container was given.
+Reads: ``nvidia-smi -L``, and the GPUs that the kernel sees on PCI, or that a container was given;
+``/proc/self/cgroup``, for the Slurm job that the session is in.
 By hand: ``nvidia-smi -L``; ``lspci -d 10de: | grep -E '3D|VGA'``; ``dmesg | grep -E 'NVRM|Xid'``
 (Xid 79: fallen off the bus).
 Mend: after a driver upgrade without a reboot the library is newer than the loaded module: reboot.
 A GPU off the bus comes back only with a power cycle, if at all; do not reset it below a job.
 Healthy though odd: with MIG the list has lines of instances below each GPU; they are not counted.
 A host may have any number of GPUs: without ``commcheck_gpu_count`` the list is compared with PCI,
-that of a pod with the device files that it was given (``/dev/nvidiaN``).
+that of a pod with the device files that it was given (``/dev/nvidiaN``). In a Slurm job only its
+own GPUs are seen, where the site constrains devices: a warning. A corrupted InfoROM stops no job,
+but the GPU keeps no record of its errors and repairs any more: a warning, too.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from commcheck.check import Check, Nothing, expects, failed, passed, reads, warned
+from commcheck.check import (
+    Check,
+    Nothing,
+    Unread,
+    expects,
+    failed,
+    passed,
+    reads,
+    tries,
+    undecidable,
+    warned,
+)
 from commcheck.expect import GPU_COUNT
+from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, DriverTrouble, GpuList
+from commcheck.formats.own_job import OWN_JOB
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the driver lists."""
+    """What the driver lists, where they are on PCI, and the Slurm job from which it is asked."""
 
     listed: GpuList = reads(NVIDIA_SMI_LIST)
+    gpus: tuple[NvidiaGpu, ...] | Unread = tries(NVIDIA_GPU)
+    job: str | Unread = tries(OWN_JOB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +101,41 @@ DECLARE = Remedy(
     precondition=Words("None, it only reads.", "无，只读。"),
 )
 
+DEVICE_FILES = Remedy(
+    command="ls -l /dev/nvidiactl /dev/nvidia0",
+    effect=Words(
+        "In the container: the files are there and nobody may open them. Start the container anew; "
+        "give it its devices by CDI, so that a reload of systemd on the node takes none away.",
+        "在容器内执行：设备文件存在但无法打开。请重启容器；并改用 CDI 分配设备，"
+        "避免节点上 systemd 重载后再次失去访问权限。",
+    ),
+    precondition=Words(
+        "Reading is free; a restart ends what runs in the container.",
+        "读取无影响；重启会终止容器内的任务。",
+    ),
+)
+OF_THE_JOB = Remedy(
+    command="scontrol -d show job {job}",
+    effect=Words(
+        "Shows which GPUs the job was given (GRES, IDX). Ask the others from a session outside of "
+        "jobs, or from a job that has the whole host.",
+        "显示该作业分配到的 GPU（GRES、IDX）。其余 GPU 请从作业外的会话、或占用整机的作业中检查。",
+    ),
+    precondition=Words("None, it only reads.", "无，只读。"),
+)
+INFOROM_LOG = Remedy(
+    command="nvidia-bug-report.sh",
+    effect=Words(
+        "Collects what the vendor wants. A reboot of the drained host mends some; told again "
+        "afterwards: the GPU is exchanged.",
+        "收集厂商所需信息。排空主机后重启有时可恢复；之后仍报告则更换 GPU。",
+    ),
+    precondition=Words(
+        "Takes minutes; better on a drained host.", "耗时数分钟；最好在排空后执行。"
+    ),
+    who="vendor",
+)
+
 MISMATCH = Cause(
     slug="gpu-driver-mismatch",
     title=Words("Driver and library differ", "驱动与库版本不一致"),
@@ -130,6 +183,37 @@ MISSING = Cause(
     ),
     remedies=(LOOK_FOR_XID,),
 )
+CUT_OFF = Cause(
+    slug="gpu-container-cut-off",
+    title=Words("Container has lost access to its GPUs", "容器失去 GPU 访问权限"),
+    meaning=Words(
+        "The driver library may not open the GPUs' device files any more: mostly a daemon-reload "
+        "of systemd on the node took them from the container's cgroup. The GPUs are well.",
+        "驱动库无法再打开 GPU 设备文件：多为节点上执行 systemctl daemon-reload 后，"
+        "容器 cgroup 的设备权限被清除。GPU 本身正常。",
+    ),
+    remedies=(DEVICE_FILES,),
+)
+IN_JOB = Cause(
+    slug="gpu-outside-of-job",
+    title=Words("GPUs outside of the session's job are not seen", "会话所在作业之外的 GPU 不可见"),
+    meaning=Words(
+        "The session is in a Slurm job, which sees only the GPUs that it was given: the others "
+        "cannot be told from lost ones.",
+        "会话处于 Slurm 作业内，只能看到分配给该作业的 GPU：其余 GPU 是否掉卡无法判断。",
+    ),
+    remedies=(OF_THE_JOB,),
+)
+INFOROM = Cause(
+    slug="gpu-inforom-corrupted",
+    title=Words("GPU's InfoROM is corrupted", "GPU 的 InfoROM 损坏"),
+    meaning=Words(
+        "The small store in which the GPU keeps its errors, repairs and settings cannot be read: "
+        "jobs run, but a bad row of memory is not remembered over a reset.",
+        "GPU 用于保存错误、修复记录与设置的存储无法读取：作业可运行，但坏行记录在复位后会丢失。",
+    ),
+    remedies=(INFOROM_LOG,),
+)
 MORE = Cause(
     slug="gpu-more-than-declared",
     title=Words("More GPUs than declared", "GPU 多于声明数量"),
@@ -144,18 +228,21 @@ BY_TROUBLE: Final = {
     DriverTrouble.MISMATCH: MISMATCH,
     DriverTrouble.NO_DRIVER: NO_DRIVER,
     DriverTrouble.NO_DEVICES: NO_GPU,
+    DriverTrouble.NO_ACCESS: CUT_OFF,
 }
 
 
 def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict:
     """Driver first, then lost GPUs, then the count against inventory or PCI."""
     listed = seen.listed
+    job = "" if isinstance(seen.job, Unread) or machine.in_container else seen.job
     if listed.trouble is not None:
-        return failed(BY_TROUBLE[listed.trouble], f"nvidia-smi lists no GPU: {listed.trouble}")
+        return _without_gpus(listed.trouble, machine, job)
     count = len(listed.gpus)
     measured = {"gpu_count": count}
     if listed.lost:
-        reason = f"no answer from GPU {', '.join(listed.lost)}; {count} others answer"
+        others = f"{count} others answer" if count else "nvidia-smi tells nothing of the others"
+        reason = f"no answer from GPU {', '.join(listed.lost)}; {others}"
         return failed(LOST, reason, measured=measured)
     on_pci = sum(each.vendor == "nvidia" for each in machine.accelerators)
     if want.count.value is not None:
@@ -163,13 +250,46 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     else:
         where = "given to this container" if machine.in_container else "on PCI"
         wanted, by = max(on_pci, count), where
+    reason = f"{count} GPUs, want {wanted}: {by}"
+    if count < wanted and job:
+        reason += f"; asked from Slurm's job {job}, which sees only the GPUs that it was given"
+        return warned(IN_JOB, reason, measured=measured, job=job)
     if count < wanted:
-        return failed(MISSING, f"{count} GPUs, want {wanted}: {by}", measured=measured)
+        return failed(MISSING, reason + _absent(seen, machine), measured=measured)
+    if listed.corrupted:
+        reason = f"InfoROM is corrupted on {', '.join(listed.corrupted)} of {count} GPUs"
+        return warned(INFOROM, reason, measured=measured)
     if count > wanted:
-        return warned(MORE, f"{count} GPUs, want {wanted}: {by}", measured=measured)
+        return warned(MORE, reason, measured=measured)
     names = ", ".join(dict.fromkeys(gpu.name for gpu in listed.gpus))
     undeclared = "" if want.count.value is not None else "; their number is not declared"
     return passed(f"{count} GPUs: {names}{undeclared}", measured=measured)
+
+
+def _absent(seen: Seen, machine: Machine) -> str:
+    """Which are on PCI, and the driver has none of them: it could not start them."""
+    if isinstance(seen.gpus, Unread):
+        return ""
+    there = [each.pci for each in machine.accelerators if each.vendor == "nvidia" and each.pci]
+    # The driver writes a domain of eight digits, the kernel one of four.
+    known = {gpu.pci.removeprefix("0000") for gpu in seen.gpus}
+    absent = [pci for pci in there if pci not in known]
+    return f"; on PCI without driver: {', '.join(absent)}" if absent else ""
+
+
+def _without_gpus(trouble: DriverTrouble, machine: Machine, job: str) -> Verdict:
+    reason = f"nvidia-smi lists no GPU: {trouble}"
+    if trouble is DriverTrouble.NO_DEVICES and job:
+        return undecidable(
+            f"{reason}; asked from Slurm's job {job}, which may have been given none",
+            turn_on="ask from a session outside of jobs",
+        )
+    if trouble is DriverTrouble.NO_ACCESS and not machine.in_container:
+        return undecidable(
+            f"{reason}: Failed to initialize NVML: Unknown Error",
+            turn_on="look at dmesg for NVRM and Xid, and at the rights of /dev/nvidiactl",
+        )
+    return failed(BY_TROUBLE[trouble], reason)
 
 
 CHECK = Check(
@@ -179,6 +299,6 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
-    causes=(MISMATCH, NO_DRIVER, NO_GPU, LOST, MISSING, MORE),
+    causes=(MISMATCH, NO_DRIVER, NO_GPU, CUT_OFF, LOST, MISSING, IN_JOB, INFOROM, MORE),
     platforms=GPUS,
 )

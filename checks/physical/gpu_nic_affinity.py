@@ -15,7 +15,6 @@ are and others are not. Hosts without a NIC column (EFA) are undecided.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from commcheck.check import (
@@ -107,8 +106,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, limits: Limits) -> Verdi
     """Near is PIX or PXB to a rail."""
     topo = seen.topo
     rails = {rail.hca for rail in machine.rails}
-    names = "" if isinstance(seen.gpus, Unread) else " ".join(gpu.name for gpu in seen.gpus.gpus)
-    if re.search(r"\bG[BH]\d{3}\b", names):
+    if not isinstance(seen.gpus, Unread) and seen.gpus.is_grace:
         return not_applicable(
             "the NICs of a Grace board hang on its CPU: NODE is the best there is"
         )

@@ -3,7 +3,8 @@
 Why: A GPU replaces a bad memory row by a spare one at its next reset. Until then the repair waits;
 once no spare row is left, the next error cannot be repaired and the GPU has to go.
 Reads: ``nvidia-smi --query-remapped-rows=...``; pages that wait to be retired of older GPUs from
-``--query-gpu``. One verdict for each host.
+``--query-gpu``; what younger ones repair beside rows from ``nvidia-smi -q``. One verdict for each
+host.
 By hand: ``nvidia-smi -q -d ROW_REMAPPER`` (older GPUs: ``PAGE_RETIREMENT``).
 Mend: pending: drain and reset the GPU, or reboot. Failed: the vendor replaces the GPU (NVIDIA's
 RMA criterion).
@@ -29,6 +30,7 @@ from commcheck.check import (
     warned,
 )
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
+from commcheck.formats.nvidia_recovery import NVIDIA_RECOVERY, RecoveryGpu
 from commcheck.formats.nvidia_remap import NVIDIA_REMAP, RemapGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
@@ -36,10 +38,11 @@ from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Rows of GPUs from A100 on, pages of older ones."""
+    """Rows of GPUs from A100 on, pages of older ones, other repairs of younger ones."""
 
     rows: tuple[RemapGpu, ...] = reads(NVIDIA_REMAP)
     gpus: tuple[NvidiaGpu, ...] | Unread = tries(NVIDIA_GPU)
+    parts: tuple[RecoveryGpu, ...] | Unread = tries(NVIDIA_RECOVERY)
 
 
 RESET = Remedy(
@@ -71,8 +74,9 @@ FAILED = Cause(
     slug="gpu-row-remap-failed",
     title=Words("GPU memory cannot be repaired", "GPU 显存行重映射失败"),
     meaning=Words(
-        "A bad row could not be replaced: no spare row was left. NVIDIA exchanges such a GPU.",
-        "坏行无法替换：备用行已耗尽。NVIDIA 会更换此类 GPU。",
+        "Bad memory could not be replaced: no spare row or channel was left. NVIDIA exchanges such "
+        "a GPU.",
+        "坏显存无法替换：备用行或通道已耗尽。NVIDIA 会更换此类 GPU。",
     ),
     remedies=(REPLACE,),
 )
@@ -80,9 +84,9 @@ PENDING = Cause(
     slug="gpu-row-remap-pending",
     title=Words("GPU memory repair waits for a reset", "GPU 显存修复等待复位"),
     meaning=Words(
-        "A bad row (or page) was found and is replaced at the next reset; until then it is only "
-        "avoided.",
-        "发现坏行（或坏页），将在下次复位时替换；在此之前仅被规避。",
+        "A bad row (page, channel or TPC) was found and is replaced at the next reset; until then "
+        "it is only avoided.",
+        "发现坏行（或坏页、坏通道、坏 TPC），将在下次复位时替换；在此之前仅被规避。",
     ),
     remedies=(RESET,),
 )
@@ -96,15 +100,20 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
         "rows_for_uncorrectable": {_named(row, names): row.uncorrectable for row in seen.rows},
         "rows_for_correctable": {_named(row, names): row.correctable for row in seen.rows},
     }
-    if lost := [row for row in seen.rows if row.failure]:
-        told = ", ".join(f"{_named(row, names)} ({row.pci})" for row in lost)
+    parts = () if isinstance(seen.parts, Unread) else seen.parts
+    if lost := [row.pci for row in seen.rows if row.failure]:
+        told = ", ".join(f"{names.get(pci, pci)} ({pci})" for pci in lost)
         return failed(FAILED, f"no spare row of memory is left: {told}", measured=measured)
-    waiting = [row.pci for row in seen.rows if row.pending]
-    waiting += [gpu.pci for gpu in gpus if gpu.retirement_pending and gpu.pci not in waiting]
+    if lost := [gpu.pci for gpu in parts if gpu.unrepairable]:
+        told = ", ".join(f"{names.get(pci, pci)} ({pci})" for pci in lost)
+        return failed(FAILED, f"the driver calls memory unrepairable: {told}", measured=measured)
+    waiting = {row.pci: "" for row in seen.rows if row.pending}
+    waiting |= {gpu.pci: "" for gpu in gpus if gpu.retirement_pending}
+    waiting |= {gpu.pci: f" {' and '.join(gpu.pending)}" for gpu in parts if gpu.pending}
     if waiting:
-        told = ", ".join(f"{names.get(pci, 'GPU')} ({pci})" for pci in waiting)
-        reason = f"a repair of memory waits for a reset: {told}"
-        return warned(PENDING, reason, measured=measured, pci=waiting[0])
+        told = ", ".join(f"{names.get(pci, 'GPU')} ({pci}){what}" for pci, what in waiting.items())
+        reason = f"a repair waits for a reset: {told}"
+        return warned(PENDING, reason, measured=measured, pci=next(iter(waiting)))
     told_of = {row.pci for row in seen.rows if row.failure is not None and row.pending is not None}
     told_of |= {gpu.pci for gpu in gpus if gpu.retirement_pending is not None}
     if not told_of:

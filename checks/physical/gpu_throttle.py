@@ -2,7 +2,8 @@
 
 Why: A GPU that is too hot, or whose server pulls the power brake, halves its clocks. Every step of
 the job waits for it, and neither the network nor the logs of the job say why.
-Reads: ``nvidia-smi --query-gpu=clocks_throttle_reasons.active,...``. One verdict for each host.
+Reads: ``nvidia-smi --query-gpu=clocks_throttle_reasons.active,...``; for how long it was so since
+the driver came, of ``nvidia-smi -q`` where it counts that. One verdict for each host.
 By hand: ``nvidia-smi -q -d PERFORMANCE``; under load ``nvidia-smi dmon -s pvct`` shows power,
 thermal violations and clocks.
 Mend: heat: fans, air inlet, blanking plates, coolant flow, the room. Power brake: power supplies
@@ -11,7 +12,8 @@ sink; the vendor.
 Healthy though odd: the software power cap holds clocks down on every busy GPU at its limit, and an
 idle one lowers them itself: both are right. Clocks set by hand (``-ac``, ``-lgc``) are a remark
 where all GPUs of the host have them. Hardware slowdown without a cause may be a change of state,
-and is a warning. A virtual machine may not be told.
+and is a warning. What was, and is no more, is a warning: the counters do not say when. A virtual
+machine may not be told.
 """
 
 from __future__ import annotations
@@ -19,25 +21,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from commcheck.check import Check, Nothing, failed, limit, passed, reads, undecidable, warned
+from commcheck.check import (
+    Check,
+    Nothing,
+    Unread,
+    failed,
+    limit,
+    passed,
+    reads,
+    tries,
+    undecidable,
+    warned,
+)
+from commcheck.counters import length
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
+from commcheck.formats.nvidia_slowed import NVIDIA_SLOWED, SlowedGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The GPUs."""
+    """The GPUs as they are, and for how long they were slowed before."""
 
     gpus: tuple[NvidiaGpu, ...] = reads(NVIDIA_GPU)
+    before: tuple[SlowedGpu, ...] | Unread = tries(NVIDIA_SLOWED)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From where on a GPU counts as working."""
+    """From where on a GPU counts as working, and what it may have been slowed before."""
 
     busy_percent: int = limit(
         10, unit="percent", source="own choice: a GPU that works for a job is far above"
+    )
+    before_s: float = limit(
+        600.0,
+        unit="s since the driver came",
+        source="own choice: healthy GPUs count none; less is one test of a power supply",
     )
 
 
@@ -126,6 +147,16 @@ SLOWED = Cause(
     ),
     remedies=(LOOK, FEED),
 )
+BEFORE = Cause(
+    slug="gpu-was-slowed",
+    title=Words("GPU was slowed by heat or power brake", "GPU 曾因过热或功率制动降频"),
+    meaning=Words(
+        "Since the driver came the hardware held the clocks down for that long, and it does not "
+        "now: jobs of that time were slow. Look again under load.",
+        "自驱动加载以来硬件累计降频达到该时长，目前未降频：当时的作业较慢。请在负载下复查。",
+    ),
+    remedies=(LOOK, COOL, FEED),
+)
 HELD = Cause(
     slug="gpu-clocks-set-on-some",
     title=Words("Clocks set by hand on some GPUs", "部分 GPU 被手动设定时钟"),
@@ -160,6 +191,10 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
         return failed(BRAKED, f"slowed by the power brake: {_named(braked)}", measured=measured)
     if slowed := [gpu for gpu in gpus if _has(gpu, HW_SLOWDOWN) and not _has(gpu, IDLE)]:
         return warned(SLOWED, f"hardware slowdown: {_named(slowed)}", measured=measured)
+    before = () if isinstance(seen.before, Unread) else seen.before
+    if was := [told for gpu in before if (told := _was(gpu, limits))]:
+        reason = f"slowed since the driver came, not now: {', '.join(was)}"
+        return warned(BEFORE, reason, measured=measured)
     held = [gpu for gpu in busy if _has(gpu, SET_BY_HAND)]
     if held and len(held) < len(busy):
         reason = f"clocks set by hand on {_named(held)}, not on the other GPUs that work"
@@ -175,6 +210,13 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
 
 def _has(gpu: NvidiaGpu, reason: int) -> bool:
     return bool((gpu.slowed_by or 0) & reason)
+
+
+def _was(gpu: SlowedGpu, limits: Limits) -> str:
+    """What it was slowed by before, and how long; "" where that is not worth a word."""
+    times = (("heat", gpu.thermal_s or 0.0), ("power brake", gpu.brake_s or 0.0))
+    long = [f"{length(seconds)} by {why}" for why, seconds in times if seconds > limits.before_s]
+    return f"gpu{gpu.index} {' and '.join(long)}" if long else ""
 
 
 def _named(gpus: Iterable[NvidiaGpu], *, heat: bool = False) -> str:
@@ -194,6 +236,6 @@ CHECK = Check(
     limits=Limits,
     judge=judge,
     needs=("physical.gpu-driver",),
-    causes=(HOT, BRAKED, SLOWED, HELD),
+    causes=(HOT, BRAKED, SLOWED, BEFORE, HELD),
     platforms=GPUS,
 )

@@ -9,11 +9,11 @@ nvidia-fabricmanager``, ``dmesg | grep -E 'Xid|SXid'`` (Xid 74: NVLink).
 Mend: look at the fabric manager first: not running, or of another version than the driver. Restart
 it and reset the GPUs only with no job on the host. The same link again: the vendor.
 Healthy though odd: PCIe cards have no NVLink and are not judged; bridged ones (H100 NVL) have some.
-How many there should be is known by name: 12 (A100), 18 (H100, H200, H20, B200, GB200), 8 (A800,
-H800). Others are compared with their neighbours in the host, or declare ``commcheck_nvlink_links``
-(0: none at all). In MIG mode NVLink is off, and so it is for a guest with one GPU of a board. A
-stopped fabric manager is healthy where it runs in a driver container, on NVLink switch trays or in
-the hypervisor.
+How many there should be is known by name: 12 (A100), 18 (H100, H200, H20, B200, B300, GB200,
+GB300), 8 (A800, H800). Others are compared with their neighbours in the host, or declare
+``commcheck_nvlink_links`` (0: none at all). In MIG mode NVLink is off, and so it is for a guest
+with one GPU of a board. A stopped fabric manager is healthy where it runs in a driver container, on
+NVLink switch trays or in the hypervisor.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ MODELS: Final = (
     Model(regex(r"\bA800-SXM"), 8, 25),
     Model(regex(r"\bH800\b"), 8, 25),
     Model(regex(r"\bH(?:100|200|20)\b"), 18, 25),
-    Model(regex(r"\bG?B200\b"), 18, 50),
+    Model(regex(r"\bG?B[23]00\b"), 18, 50),
 )
 LOOK = Remedy(
     command="systemctl status nvidia-fabricmanager",

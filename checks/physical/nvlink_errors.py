@@ -7,8 +7,9 @@ By hand: ``nvidia-smi nvlink -e | grep -v ': 0'``; ``nvidia-smi nvlink -s`` for 
 Mend: on a drained host reset the GPUs, run a job, look again: counters that grow anew belong to a
 GPU, baseboard or bridge that the vendor exchanges.
 Healthy though odd: a few errors since the last reset are what the resending is for; what was
-corrected on the way (FEC of Blackwell) is not judged. The totals do not say when, so this is a
-warning; links that are gone are another check's.
+corrected on the way (FEC of Blackwell) is not judged. Blackwell counts a recovery that succeeded
+apart: a few are let pass. The totals do not say when, so this is a warning; links that are gone are
+another check's.
 """
 
 from __future__ import annotations
@@ -50,11 +51,19 @@ class Limits:
     recoveries: int = limit(
         0, unit="retrainings of a link since the GPU's reset", source="DCGM health watch: any"
     )
+    recovered: int = limit(
+        3,
+        unit="recoveries of a link since the GPU's reset",
+        source="own choice: healthy links count none, a switch that restarts may cause one "
+        "(https://github.com/marin-community/marin/issues/9086: 505, and days later it was down)",
+    )
 
 
 RESENT: Final = ("Replay Errors", "CRC Errors", "Effective Errors")
 RETRAINED: Final = ("Recovery Errors", "Link recovery failed events")
 """The last of each are Blackwell's: what correction on the way did not mend."""
+RECOVERED: Final = ("Link recovery successful events",)
+"""Blackwell's, too: each holds up what crosses the link for tens of milliseconds or more."""
 
 RESET = Remedy(
     command="nvidia-smi nvlink -e",
@@ -98,14 +107,19 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
         return not_applicable("no NVLink on the GPUs of this host")
     resent = {_named(link): _sum(link, RESENT) for link in links}
     retrained = {_named(link): _sum(link, RETRAINED) for link in links}
+    recovered = {_named(link): _sum(link, RECOVERED) for link in links}
     measured = {
         "resent": {name: count for name, count in resent.items() if count},
         "retrained": {name: count for name, count in retrained.items() if count},
+        "recovered": {name: count for name, count in recovered.items() if count},
     }
     noisy = {
         name: f"{retrained[name] or 0} retrained, {resent[name] or 0} resent"
+        + (f", {recovered[name]} recovered" if recovered[name] else "")
         for name in resent
-        if (retrained[name] or 0) > limits.recoveries or (resent[name] or 0) > limits.resent
+        if (retrained[name] or 0) > limits.recoveries
+        or (resent[name] or 0) > limits.resent
+        or (recovered[name] or 0) > limits.recovered
     }
     if noisy:
         told = ", ".join(f"{name} {count}" for name, count in list(noisy.items())[:4])

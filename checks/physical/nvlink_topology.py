@@ -14,6 +14,7 @@ within a pair. V100 and P100 boards are wired as a cube. GPUs in MIG mode have n
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from commcheck.check import Check, Nothing, failed, not_applicable, passed, reads
@@ -90,10 +91,19 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
         return passed(f"{len(pairs)} pairs of {len(gpus)} GPUs, each {most}")
     links = {word: int(word[2:]) if word.startswith("NV") else 0 for word in words}
     best = max(words, key=lambda word: links[word])
-    odd = [f"{one}-{other} {word}" for (one, other), word in pairs.items() if word != best]
+    lost = [pair for pair, word in pairs.items() if word != best]
+    odd = [f"{one}-{other} {pairs[one, other]}" for one, other in lost]
     shown = ", ".join(odd[:8]) + (f" and {len(odd) - 8} more" if len(odd) > 8 else "")
-    reason = f"{len(odd)} of {len(pairs)} pairs of GPUs are not {best}: {shown}"
+    reason = f"{len(odd)} of {len(pairs)} pairs of GPUs are not {best}: {shown}{_alone(lost, gpus)}"
     return failed(PAIR_LOST, reason, measured={"pairs": dict(words)})
+
+
+def _alone(lost: Sequence[tuple[str, str]], gpus: Sequence[str]) -> str:
+    """The GPU that is joined to no other as it should be: then it is that one's fault."""
+    often = Counter(gpu for pair in lost for gpu in pair)
+    found = [gpu for gpu, times in often.items() if times == len(gpus) - 1]
+    alone = len(gpus) > 2 and len(found) == 1 and often[found[0]] == len(lost)
+    return f"; all of them are {found[0]}'s" if alone else ""
 
 
 CHECK = Check(

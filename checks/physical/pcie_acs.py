@@ -2,7 +2,8 @@
 
 Why: With ACS redirection on in a switch's port, what a NIC sends to the GPU beside it goes up to
 the CPU and back: GPUDirect at half its speed, or hanging, with every link and counter in order.
-Reads: ``lspci -vvv -d ::0604`` (root): the bridges above NICs and GPUs. One verdict for each host.
+Reads: ``lspci -vvv -d ::0604`` (root): the bridges above NICs and GPUs; ``nvidia-smi -L``. One
+verdict for each host.
 By hand: ``lspci -vvv | grep ACSCtl``; ``ReqRedir+`` or ``CmpltRedir+`` on a bridge redirects.
 Mend: switch ACS off in the BIOS (with the IOMMU, or in pass-through). ``setpci -s BRIDGE
 ECAP_ACS+0x6.w=0000`` does it until the next boot, for the bridges that are named, never in a loop
@@ -10,7 +11,9 @@ over all devices.
 Healthy though odd: ``SrcValid+`` alone redirects nothing. Redirection at a root port lies above the
 switch where GPU and NIC meet: a warning. ACS is what keeps devices of different tenants apart: on
 hosts that hand devices to guests it stays on, and is not judged; there ATS on the NIC is the
-cure. A guest does not see the real bridges.
+cure. A guest does not see the real bridges. Grace boards (GH200, GB200, GB300) want redirection:
+the CPU has no ATS, and with ConnectX-8 the ports to NIC and GPU each redirect one half of their
+traffic. Not judged, and nothing to switch off: ``rdma_topo check`` of rdma-core knows each port.
 """
 
 from __future__ import annotations
@@ -32,16 +35,18 @@ from commcheck.check import (
 )
 from commcheck.formats.kernel_modules import KERNEL_MODULES
 from commcheck.formats.lspci import LSPCI_BRIDGES, PciDevice
+from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Every bridge, and whether devices are handed to guests."""
+    """Every bridge, whether devices are handed to guests, and the GPUs' names."""
 
     bridges: tuple[PciDevice, ...] = reads(LSPCI_BRIDGES)
     modules: frozenset[str] | Unread = tries(KERNEL_MODULES)
+    gpus: GpuList | Unread = tries(NVIDIA_SMI_LIST)
 
 
 BIOS = Remedy(
@@ -104,6 +109,11 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
     if not isinstance(seen.modules, Unread) and seen.modules & GUESTS:
         return not_applicable(
             "devices may be handed to guests here (vfio-pci): ACS keeps them apart"
+        )
+    if not isinstance(seen.gpus, Unread) and seen.gpus.is_grace:
+        # Source: https://github.com/linux-rdma/rdma-core/pull/1644, compute_acs of rdma_topo.
+        return not_applicable(
+            "a Grace board needs redirection, set port by port: rdma_topo check of rdma-core tells"
         )
     slots = [rail.pci for rail in machine.rails if rail.pci]
     slots += [each.pci for each in machine.accelerators if each.pci]

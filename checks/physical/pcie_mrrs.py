@@ -75,6 +75,11 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, limits: Limits) -> Verdict:
     mine = next((each for each in seen.devices if each.slot == rail.pci), None)
     if mine is None:
         return undecidable(f"lspci does not list {rail.label} at {rail.pci}")
+    if not mine.answers:
+        return undecidable(
+            f"{rail.label} does not answer on the bus any more: its registers read as ones",
+            turn_on="look at dmesg for AER and link down; it comes back with a power cycle",
+        )
     size = mine.max_read_request_bytes
     if size is None:
         return undecidable(f"lspci shows no registers of {rail.label}", turn_on="it needs root")

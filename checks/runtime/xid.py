@@ -8,8 +8,8 @@ Prometheus server of ``commcheck_prometheus_url``: enough to fail, never to pass
 each host.
 By hand: ``dmesg -T | grep -E 'Xid|SXid'``; the code's meaning: NVIDIA's Xid catalog.
 Mend: by the code. Reset the GPU or reboot the drained host (48, 62, 64, 95, 109, 119, 120, 140,
-143, 158), power cycle it (54, 79), look at NVLink (74, 136, 144 to 150, 155, fatal SXid). Twice the
-same within days: the vendor, with ``nvidia-bug-report.log.gz``.
+143, 158), reboot it where Xid 154 says so, power cycle it (54, 79), look at NVLink (74, 136, 144
+to 150, 155, fatal SXid). Twice the same within days: the vendor, with ``nvidia-bug-report.log.gz``.
 Healthy though odd: most codes speak of a program, not of the GPU: 13, 31, 43, 45 come with every
 crash. 63 is a repair that worked, 94 an error that was kept to one program. A fault older than a
 day may have been mended since by a reset, which leaves no line: it is a warning. Where Xid 154 says
@@ -73,6 +73,18 @@ RESET = Remedy(
         "主机已排空，且无进程占用 GPU（包括监控）。",
     ),
 )
+REBOOT = Remedy(
+    command="systemctl reboot",
+    effect=Words(
+        "Starts the system, the driver and all GPUs anew; ends everything on the host. The same "
+        "again: the vendor.",
+        "重新启动系统、驱动与所有 GPU；主机上的所有任务都会终止。复发：联系厂商。",
+    ),
+    precondition=Words(
+        "The host is drained and the scheduler knows; nvidia-bug-report.sh was run before.",
+        "主机已排空并通知调度器；事先执行 nvidia-bug-report.sh。",
+    ),
+)
 POWER = Remedy(
     command="ipmitool chassis power cycle",
     effect=Words(
@@ -120,6 +132,16 @@ NEEDS_RESET = Cause(
     ),
     remedies=(RESET, REPORT),
 )
+NEEDS_REBOOT = Cause(
+    slug="xid-needs-reboot",
+    title=Words("GPU fault that needs a reboot (Xid)", "GPU 故障需要重启主机（Xid）"),
+    meaning=Words(
+        "The driver says that a fault may have left the system itself in disorder: a reset of the "
+        "GPU is not enough. It need not be hardware; the report before it tells.",
+        "驱动报告故障可能已使系统状态不一致：仅复位 GPU 不够。不一定是硬件问题，看其前一条报告。",
+    ),
+    remedies=(REBOOT, REPORT),
+)
 MEMORY_FAILED = Cause(
     slug="xid-memory",
     title=Words("GPU memory failed (Xid)", "GPU 显存故障（Xid）"),
@@ -162,9 +184,10 @@ CAUSES: Final = {
     Ask.RESET: NEEDS_RESET,
     Ask.MEMORY: MEMORY_FAILED,
     Ask.LINK: LINK_FAILED,
+    Ask.REBOOT: NEEDS_REBOOT,
     Ask.POWER_CYCLE: OFF_THE_BUS,
 }
-_WORST: Final = (Ask.POWER_CYCLE, Ask.MEMORY, Ask.LINK, Ask.RESET)
+_WORST: Final = (Ask.POWER_CYCLE, Ask.REBOOT, Ask.MEMORY, Ask.LINK, Ask.RESET)
 
 Known = tuple[XidEvent, Xid]
 
@@ -272,6 +295,6 @@ CHECK = Check(
     seen=Seen,
     limits=Limits,
     judge=judge,
-    causes=(NEEDS_RESET, MEMORY_FAILED, LINK_FAILED, OFF_THE_BUS, TO_WATCH),
+    causes=(NEEDS_RESET, NEEDS_REBOOT, MEMORY_FAILED, LINK_FAILED, OFF_THE_BUS, TO_WATCH),
     platforms=GPUS,
 )

@@ -24,10 +24,11 @@ class Ask(StrEnum):
     RESET = "reset the GPU"
     MEMORY = "reset the GPU, its memory failed"
     LINK = "look at NVLink"
+    REBOOT = "reboot the host"
     POWER_CYCLE = "power cycle the host"
 
 
-FAULTS: Final = frozenset({Ask.RESET, Ask.MEMORY, Ask.LINK, Ask.POWER_CYCLE})
+FAULTS: Final = frozenset({Ask.RESET, Ask.MEMORY, Ask.LINK, Ask.REBOOT, Ask.POWER_CYCLE})
 """What the host cannot go on with."""
 
 
@@ -104,8 +105,8 @@ RECOVERY: Final = 154
 
 _RECOVERY: Final = (
     (regex(r"to 0x\d \(None\)"), Xid("recovered", Ask.NOTHING)),
-    (regex(r"to 0x\d \(Node Reboot"), Xid("needs a reboot", Ask.POWER_CYCLE)),
-    (regex(r"to 0x\d \((?:GPU Reset|Drain)"), Xid("needs a reset", Ask.RESET)),
+    (regex(r"to 0x\d \((?:Node|System) Reboot"), Xid("needs a reboot", Ask.REBOOT)),
+    (regex(r"to 0x\d \((?:GPU Reset|Bus Reset|Drain)"), Xid("needs a reset", Ask.RESET)),
 )
 _NON_FATAL: Final = regex(r"\bnon-?fatal\b", re.IGNORECASE)
 _FATAL: Final = regex(r"\bfatal\b", re.IGNORECASE)

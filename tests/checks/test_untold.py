@@ -58,7 +58,7 @@ def verdict_of(check: AnyCheck, seen: object, driver: str = "mlx5_core") -> Any:
         (ib_subnet_manager, (replace(PORT, phys_state="Polling"),), NONE, "no link"),
         (rdma_rate, (PORT, UNREAD), OPEN, "the rate"),
         (qos_ratelimit, (Qos(frozenset()), PORT), OPEN, "class of priority 3"),
-        (gpu_row_remap, ((SPARE,), (GPU, replace(GPU, index=1, pci="B"))), OPEN, "gpu1"),
+        (gpu_row_remap, ((SPARE,), (GPU, replace(GPU, index=1, pci="B")), UNREAD), OPEN, "gpu1"),
         (running_job, (Users((), hidden=True),), OPEN, "could not be"),
     ],
 )

@@ -16,7 +16,9 @@ from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
 from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH, FabricHealth
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_pcie import NVIDIA_PCIE
+from commcheck.formats.nvidia_recovery import NVIDIA_RECOVERY, RecoveryGpu
 from commcheck.formats.nvidia_remap import NVIDIA_REMAP, RemapGpu
+from commcheck.formats.nvidia_slowed import NVIDIA_SLOWED, SlowedGpu
 from commcheck.formats.nvlink_errors import NVLINK_ERRORS
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -62,6 +64,15 @@ def test_older_names_and_older_gpus() -> None:
     assert {gpu.slowed_by for gpu in query("query-a100-470")} == {1}
     v100 = query("query-v100-450")[0]
     assert (v100.mig, v100.retirement_pending) == (None, False)
+
+
+def test_a_corrupted_inforom_spoils_no_answer() -> None:
+    whole = Output(text("gpu-health/query-h100-590.txt"))
+    worn = f"{whole.text}WARNING: infoROM is corrupted at gpu 00000000:C3:00.0\n"
+    for reader in (NVIDIA_GPU, NVIDIA_PCIE):
+        assert reader.parse(Output(worn, rc=14)) == reader.parse(whole)
+    with pytest.raises(CommandFailed, match="exit code 14"):
+        NVIDIA_GPU.parse(Output(whole.text, rc=14))
 
 
 def test_what_is_not_told_is_none() -> None:
@@ -113,6 +124,28 @@ def test_a_driver_without_health_in_a_whole_answer() -> None:
     cut = text("gpu-health/q-gb300-healthy.txt").rpartition("            Bandwidth")[0]
     with pytest.raises(ParseError, match="whole last GPU"):
         NVIDIA_FABRIC_HEALTH.parse(Output(cut))
+
+
+def asked(name: str) -> tuple[RecoveryGpu, ...]:
+    return NVIDIA_RECOVERY.parse(Output(text(f"gpu-health/q-{name}.txt")))
+
+
+def test_what_the_driver_asks_for() -> None:
+    assert [gpu.action for gpu in asked("h100-well")] == ["", ""]
+    assert [gpu.action for gpu in asked("h100-reset")] == ["", "Reset"]
+    assert [gpu.action for gpu in asked("h100-550")] == ["", "Drain and Reset"]
+    assert {gpu.action for gpu in asked("gb300-healthy")} == {None}
+    worn = asked("h100-worn")
+    assert worn[0] == RecoveryGpu(0, "00000000:1b:00.0", "", False, False, ("memory channel",))
+    assert worn[1] == RecoveryGpu(1, "00000000:43:00.0", "", True, True)
+
+
+def test_how_long_it_was_slowed() -> None:
+    def slowed(name: str) -> tuple[SlowedGpu, ...]:
+        return NVIDIA_SLOWED.parse(Output(text(f"gpu-health/q-{name}.txt")))
+
+    assert slowed("h100-slowed") == (SlowedGpu(0, 599.0, 0.0), SlowedGpu(1, 1020.0, 780.0))
+    assert slowed("h100-well") == (SlowedGpu(0, None, None), SlowedGpu(1, None, None))
 
 
 def test_an_older_driver_refuses_the_fabric() -> None:

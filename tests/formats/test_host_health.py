@@ -31,6 +31,8 @@ def out(name: str, rc: int = 0) -> Output:
         (CHRONY, "chronyc-good", Clock("chrony", True, -0.000012345)),
         (CHRONY, "chronyc-off", Clock("chrony", True, 0.248110332)),
         (CHRONY, "chronyc-free", Clock("chrony", False)),
+        (CHRONY, "chronyc-alone", Clock("chrony", True, None, True)),
+        (NTPQ, "ntpq-alone", Clock("ntpd", True, None, True)),
         (NTPQ, "ntpq-good", Clock("ntpd", True, 0.000118934)),
         (NTPQ, "ntpq-alarm", Clock("ntpd", False)),
         (TIMEDATECTL, "timedatectl-good", Clock("systemd", True)),
@@ -75,6 +77,9 @@ def test_fabric_manager() -> None:
     assert FABRIC_MANAGER_UNIT.parse(out("fabric-manager-active")) == "active"
     assert FABRIC_MANAGER_UNIT.parse(out("fabric-manager-failed", rc=3)) == "failed"
     assert FABRIC_MANAGER_VERSION.parse(out("fabric-manager-version")) == "550.54.15"
+    assert FABRIC_MANAGER_VERSION.parse(out("fabric-manager-version-610")) == "610.57.04"
+    with pytest.raises(ParseError, match="whole line"):
+        FABRIC_MANAGER_VERSION.parse(Output("Fabric Manager version is : 610.57.0"))
     assert len(NVSWITCHES.parse(out("nvswitches"))) == 4
     assert NVSWITCHES.parse(Output("", "find: '/proc/x': No such file or directory\n", 1)) == ()
     no_systemd = "System has not been booted with systemd as init system\n"

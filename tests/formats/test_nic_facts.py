@@ -402,6 +402,26 @@ def test_lspci_of_a_bridge(name: str, acs: set[str]) -> None:
     assert not bridge.is_above("0001:81:00.0")
 
 
+@pytest.mark.parametrize("port", ["Port #0", "Port #8"])
+def test_lspci_that_is_older_than_the_link(port: str) -> None:
+    text = text_of("lspci/switch-acs-on.txt")
+    for known in ("LnkCap:\tPort #0, Speed 32GT/s", "LnkSta:\tSpeed 32GT/s"):
+        old = known.replace("32GT/s", "unknown").replace("Port #0", port)
+        text = text.replace(known, old)
+    (bridge,) = lspci.parse(Output(text))
+    assert (bridge.speed_gts, bridge.width, bridge.max_speed_gts) == (None, 16, None)
+    assert bridge.acs is not None
+
+
+def test_a_device_that_has_left_the_bus_hides_no_other() -> None:
+    gone = (
+        "0000:c1:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev ff) (prog-if ff)\n"
+        "\t!!! Unknown header type 7f\n\tKernel driver in use: pcieport\n\n"
+    )
+    first, second = lspci.parse(Output(gone + text_of("lspci/switch-acs-on.txt")))
+    assert (first.answers, first.told, second.answers) == (False, False, True)
+
+
 def test_lspci_without_root_tells_that_it_was_denied() -> None:
     (nic,) = lspci.parse(Output(text_of("lspci/nonroot-access-denied.txt")))
     assert (nic.told, nic.width, nic.max_read_request_bytes) == (False, None, None)

@@ -37,7 +37,11 @@ def test_list_with_mig_and_warnings() -> None:
     mig = "  MIG 1g.10gb     Device  0: (UUID: MIG-00000000-1111-2222-3333-444444444440)\n"
     warning = "WARNING: infoROM is corrupted at gpu 0000:C3:00.0\n"
     text = f"\x1b[1m{first}{mig}{mig}{second}\x1b[0m{warning}".replace("\n", "\r\n")
-    assert parse(Output(text)) == replace(TWO, has_mig=True)
+    worn = replace(TWO, has_mig=True, corrupted=("0000:c3:00.0",))
+    assert parse(Output(text)) == worn
+    assert parse(Output(text, rc=14)) == worn
+    with pytest.raises(CommandFailed, match="exit code 14"):
+        parse(Output(LIST, rc=14))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +72,19 @@ def test_lost(said: str, rc: int) -> None:
     assert parse(Output(said, "", rc)) == GpuList(lost=("0000:C3:00.0",))
     _, second = LIST.splitlines(keepends=True)
     assert parse(Output(second, said, rc)) == GpuList(TWO.gpus[1:], ("0000:C3:00.0",))
+
+
+@pytest.mark.parametrize(
+    ("named", "lost"),
+    [
+        ("GPU0000:34:00.0", "0000:34:00.0"),
+        ("GPU1: 0000:34:00.0", "0000:34:00.0"),
+        ("GPU1", "1"),
+    ],
+)
+def test_a_lost_gpu_by_its_names(named: str, lost: str) -> None:
+    said = f"Unable to determine the device handle for {named}: Unknown Error\n"
+    assert parse(Output(said, rc=255)).lost == (lost,)
 
 
 def test_an_unknown_failure_is_no_reading() -> None:

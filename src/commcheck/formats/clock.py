@@ -18,15 +18,23 @@ from commcheck.lazy import dataclass, regex
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """``offset_s``: seconds that the host is fast (or slow, below zero); None: not told."""
+    """``offset_s``: seconds that the host is fast (or slow, below zero); None: not told.
+
+    ``follows_itself``: the daemon's reference is the host's own clock, so that the offset is none.
+    """
 
     source: str
     is_synchronized: bool
     offset_s: float | None = None
+    follows_itself: bool = False
 
 
 _SYSTEM_TIME: Final = regex(r"(\d{1,12}\.\d{1,9}) seconds (slow|fast) of NTP time")
 _LEAP: Final = regex(r"Normal|Insert second|Delete second|Not synchronised")
+_OWN_OF_CHRONY: Final = "7F7F0101"
+"""127.127.1.1: no external source, the ``local`` directive is in force. Source: chronyc(1)."""
+_OWN_OF_NTPD: Final = regex(r"\brefid=(?:127\.127\.1\.\d{1,2}|LOCAL\(\d{1,2}\)|LO?CL)(?=,)")
+"""The undisciplined local clock. Source: ntp.org, driver 1."""
 
 
 def parse_chrony(output: Output) -> Clock:
@@ -40,8 +48,10 @@ def parse_chrony(output: Output) -> Clock:
     leap = only(_LEAP, values["Leap status"], text, "chronyc")[0]
     time = only(_SYSTEM_TIME, values["System time"], text, "chronyc")
     offset = float(time[1]) * (1 if time[2] == "fast" else -1)
-    synchronized = leap != "Not synchronised"
-    return Clock("chrony", synchronized, offset if synchronized else None)
+    if leap == "Not synchronised":
+        return Clock("chrony", is_synchronized=False)
+    own = values["Reference ID"].startswith(_OWN_OF_CHRONY)
+    return Clock("chrony", True, None if own else offset, own)
 
 
 def parse_ntpq(output: Output) -> Clock:
@@ -53,9 +63,11 @@ def parse_ntpq(output: Output) -> Clock:
     known = {"none", "add_sec", "del_sec", "alarm"}
     if len(leap) != 1 or leap[0] not in known or len(offset) != 1 or not text.endswith("\n"):
         raise ParseError("ntpq", text, "one leap indicator and one offset")
-    synchronized = leap[0] != "alarm"
+    if leap[0] == "alarm":
+        return Clock("ntpd", is_synchronized=False)
+    own = _OWN_OF_NTPD.search(text) is not None
     # In milliseconds; positive where the host is behind.
-    return Clock("ntpd", synchronized, -float(offset[0]) / 1000 if synchronized else None)
+    return Clock("ntpd", True, None if own else -float(offset[0]) / 1000, own)
 
 
 def parse_timedatectl(output: Output) -> Clock:

@@ -14,17 +14,18 @@ VERSION_TOOL: Final = "nv-fabricmanager"
 SWITCHES_TOOL: Final = "nvswitch"
 
 _VERSION: Final = regex(r"Fabric Manager version is : (\d{3,4}(?:\.\d{1,4}){1,3})")
+_BUILD: Final = regex(r"(?:Build Info - .*\n?)?")  # 610 leaves that line open
 _DEVICES: Final = "/proc/driver/nvidia-nvswitch/devices"
 _DEVICE: Final = regex(rf"/\S*{_DEVICES[1:]}/([0-9a-f]{{4}}:[0-9a-f:.]{{7}})")
 
 
 def parse_version(output: Output) -> str:
-    """The release, like a driver's: ``550.54.15``."""
+    """The release, like a driver's: ``550.54.15``. Younger ones tell their build below it."""
     require_ok(output, VERSION_TOOL)
-    lines = whole_lines(output.text, VERSION_TOOL)
-    if len(lines) != 1:
-        raise ParseError(VERSION_TOOL, output.text, "one line")
-    return only(_VERSION, lines[0], output.text, VERSION_TOOL)[1]
+    line, end, build = output.text.partition("\n")
+    if not end or not _BUILD.fullmatch(build):
+        raise ParseError(VERSION_TOOL, output.text, "a whole line, and at most one of the build")
+    return only(_VERSION, line, output.text, VERSION_TOOL)[1]
 
 
 def parse_switches(output: Output) -> tuple[str, ...]:

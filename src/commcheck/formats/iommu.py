@@ -1,6 +1,7 @@
 """IOMMU groups of a host: how each translates, and the PCI devices in it.
 
-Two listings of ``/sys/kernel/iommu_groups``. A host whose IOMMU is off has no groups at all.
+Two listings of ``/sys/kernel/iommu_groups``. A host whose IOMMU is off has no groups at all. Not
+all that is in one is on PCI: virtual GPUs (mdev) and devices of ACPI have groups, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ TOOL: Final = "sysfs-iommu"
 
 _GROUPS: Final = "/sys/kernel/iommu_groups"
 _TYPE: Final = regex(r"/iommu_groups/(\d+)/type$")
-_DEVICE: Final = regex(r"/\S*iommu_groups/(\d+)/devices/([0-9a-f]{4,}:[0-9a-f:.]+)")
+_DEVICE: Final = regex(r"/\S*iommu_groups/(\d+)/devices/(?:([0-9a-f]{4,}:[0-9a-f:.]+)|[\w:.-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ def parse(types: Output, devices: Output) -> Iommu:
         match = only(_DEVICE, line, devices.text, TOOL)
         if match[1] not in kinds:
             raise ParseError(TOOL, types.text, f"the type of group {match[1]}")
-        found.append((match[2], kinds[match[1]]))
+        if match[2] is not None:
+            found.append((match[2], kinds[match[1]]))
     if kinds and not found:
         raise ParseError(TOOL, devices.text, "the devices of the groups")
     return Iommu(tuple(sorted(found)))

@@ -2,7 +2,8 @@
 
 Lines are read by the names of their registers; ``LnkCap2``, ``LnkSta2`` and ``DevCtl2`` are others.
 The marks behind speed and width ("ok", "downgraded") changed with the releases and are left out:
-the numbers say it. Without root a device shows no capabilities at all, and says so.
+the numbers say it. Without root a device shows no capabilities at all, and says so. A release that
+is older than the link's generation calls its speed unknown.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ TOOL: Final = "lspci"
 
 _HEAD: Final = regex(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.*)")
 _LINK: Final = regex(
-    r"(?:Port #\d+, )?Speed (\d+(?:\.\d)?)GT/s(?: \(\w+\))?, Width x(\d+)(?: \(\w+\))?(?:,.*)?"
+    r"(?:Port #\d+, )?Speed (?:unknown|(\d+(?:\.\d)?)GT/s)(?: \(\w+\))?, Width x(\d+)(?: \(\w+\))?"
+    r"(?:,.*)?"
 )
 _BUS: Final = regex(r"primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2}),.*")
 _SIZES: Final = regex(r"MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes")
 _ACS: Final = regex(r"[A-Z]\w+[+-](?: [A-Z]\w+[+-])*")
+_GONE: Final = "!!! Unknown header type 7f"
 _TYPE: Final = regex(r"Capabilities: \[\w+\] Express \(v\d\) (.*?)(?: \(Slot[+-]\))?(?:, .*)?")
 
 
@@ -36,6 +39,7 @@ class PciDevice:
     slot: str  # with its domain: "0000:81:00.0"
     name: str
     told: bool  # its capabilities were shown: they need root
+    answers: bool = True  # False: all its registers read as ones, it has left the bus
     kind: str | None = None  # "Endpoint", "Root Port", "Upstream Port", "Downstream Port"
     speed_gts: float | None = None
     width: int | None = None
@@ -77,6 +81,8 @@ def parse(output: Output) -> tuple[PciDevice, ...]:
 
 def _device(slot: str, name: str, lines: list[str], text: str) -> PciDevice:
     stripped = [line.strip() for line in lines]
+    if _GONE in stripped:
+        return PciDevice(slot, name, told=False, answers=False)
     told = any(line.startswith("Capabilities: [") for line in stripped)
     if not any(line.startswith("Capabilities: ") for line in stripped):
         raise ParseError(TOOL, text, f"the capabilities of {slot}, or that access is denied")
@@ -123,10 +129,10 @@ def _has_no_link(types: list[str]) -> bool:
 
 
 def _link(value: str | None, text: str) -> tuple[float | None, int | None]:
-    if value is None or value.startswith(("Speed unknown", "Port #0, Speed unknown")):
+    if value is None:
         return None, None
     match = only(_LINK, value, text, TOOL)
-    return float(match[1]), int(match[2])
+    return None if match[1] is None else float(match[1]), int(match[2])
 
 
 def _acs(value: str | None, text: str) -> frozenset[str] | None:

@@ -12,6 +12,7 @@ from typing import Final
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.formats.nvidia_warnings import without_warnings
 from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-nvlink"
@@ -52,6 +53,7 @@ class NvlinkGpu:
 
 def parse(output: Output) -> tuple[NvlinkGpu, ...]:
     """The GPUs, by index."""
+    output = without_warnings(output)
     require_ok(output, "nvidia-smi nvlink")
     text = output.text
     gpus: list[tuple[int, str]] = []

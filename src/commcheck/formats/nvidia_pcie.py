@@ -13,6 +13,7 @@ from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.nvidia_query import COLUMNS
+from commcheck.formats.nvidia_warnings import without_warnings
 from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-query"
@@ -52,6 +53,7 @@ class PcieGpu:
 
 def parse(output: Output) -> tuple[PcieGpu, ...]:
     """The GPUs, by index."""
+    output = without_warnings(output)
     require_ok(output, "nvidia-smi --query-gpu")
     text = output.text
     header, *rows = text.split("\n")

@@ -11,6 +11,7 @@ from typing import Final
 
 from commcheck.command import Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.formats.nvidia_warnings import without_warnings
 
 COLUMNS: Final = (
     "index",
@@ -107,6 +108,7 @@ class Row:
 
 def rows(output: Output, tool: str, required: frozenset[str]) -> tuple[Row, ...]:
     """The rows; raises ``CommandFailed`` and ``ParseError``."""
+    output = without_warnings(output)
     require_ok(output, "nvidia-smi")
     text = output.text
     header, *lines = text.split("\n")

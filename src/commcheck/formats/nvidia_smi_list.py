@@ -14,14 +14,17 @@ from typing import Final
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.formats.nvidia_warnings import corrupted, without_warnings
 from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi"
 
 _GPU: Final = regex(r"GPU (\d{1,3}): (\S.*?) \(UUID: (GPU-[0-9a-f-]{36})\)\s*")
 _LOST: Final = regex(
-    r"Unable to determine the device handle for (?:GPU|gpu) ?([0-9A-Fa-f:.]+): (.*)"
+    r"Unable to determine the device handle for (?:GPU|gpu) ?(?:\d{1,3}: )?([0-9A-Fa-f:.]+): (.*)"
 )
+"""Drivers name the GPU by its address, by its number, or by both."""
+_GRACE: Final = regex(r"\bG[BH]\d{3}\b")
 
 
 class DriverTrouble(StrEnum):
@@ -30,6 +33,7 @@ class DriverTrouble(StrEnum):
     MISMATCH = "driver/library version mismatch"
     NO_DRIVER = "no driver"
     NO_DEVICES = "no devices"
+    NO_ACCESS = "no access to the driver"
 
 
 _TROUBLES: Final = (
@@ -37,6 +41,7 @@ _TROUBLES: Final = (
     (regex(r"couldn't communicate with the NVIDIA driver"), DriverTrouble.NO_DRIVER),
     (regex(r"Driver Not Loaded"), DriverTrouble.NO_DRIVER),
     (regex(r"^No devices (?:were )?found", re.MULTILINE), DriverTrouble.NO_DEVICES),
+    (regex(r"Failed to initialize NVML: Unknown Error"), DriverTrouble.NO_ACCESS),
 )
 
 
@@ -51,16 +56,27 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuList:
-    """What the driver lists; ``lost`` are PCI addresses that it knows and cannot talk to."""
+    """What the driver lists.
+
+    ``lost``: PCI addresses that it knows and cannot talk to. ``corrupted``: those whose InfoROM is.
+    """
 
     gpus: tuple[Gpu, ...] = ()
     lost: tuple[str, ...] = ()
     trouble: DriverTrouble | None = None
     has_mig: bool = False  # at least one GPU is split into MIG instances
+    corrupted: tuple[str, ...] = ()
+
+    @property
+    def is_grace(self) -> bool:
+        """A board whose GPUs hang on NVIDIA's own CPU by NVLink-C2C: GH200, GB200, GB300."""
+        return any(_GRACE.search(gpu.name) for gpu in self.gpus)
 
 
 def parse(output: Output) -> GpuList:
-    """The list. MIG instances are no GPUs of their own; warnings are passed over."""
+    """The list. MIG instances are no GPUs of their own."""
+    worn = corrupted(output)
+    output = without_warnings(output)
     text = output.text
     both = f"{text}\n{Output(output.stderr).text}"
     lost = tuple(dict.fromkeys(match[1] for match in _LOST.finditer(both)))
@@ -77,7 +93,7 @@ def parse(output: Output) -> GpuList:
     if indices != sorted(set(indices)) or (not lost and indices != list(range(len(indices)))):
         raise ParseError(TOOL, text, "GPU indices from 0 without a gap")
     has_mig = re.search(r"^\s+MIG .*\(UUID: MIG-", text, re.MULTILINE) is not None
-    return GpuList(gpus=gpus, lost=lost, has_mig=has_mig)
+    return GpuList(gpus=gpus, lost=lost, has_mig=has_mig, corrupted=worn)
 
 
 def _gpus(text: str) -> list[Gpu]:

@@ -14,6 +14,7 @@ from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
 from commcheck.formats.lines import only, whole_lines
+from commcheck.formats.nvidia_warnings import without_warnings
 from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-topo"
@@ -40,6 +41,7 @@ class NvidiaTopo:
 
 def table(output: Output, tool: str) -> tuple[list[str], list[list[str]]]:
     """The headings, and the cells of every line below them, the legend's too."""
+    output = without_warnings(output)
     require_ok(output, "nvidia-smi topo -m")
     lines = whole_lines(output.text, tool)
     if not any(line.startswith("Legend:") for line in lines):

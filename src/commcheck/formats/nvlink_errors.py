@@ -12,6 +12,7 @@ from typing import Final
 from commcheck.check import Reader
 from commcheck.command import Command, Output, require_ok
 from commcheck.errors import ParseError
+from commcheck.formats.nvidia_warnings import without_warnings
 from commcheck.lazy import dataclass, regex
 
 TOOL: Final = "nvidia-smi-nvlink-errors"
@@ -41,6 +42,7 @@ class LinkErrors:
 
 def parse(output: Output) -> tuple[LinkErrors, ...]:
     """The links, by GPU and number; none on cards without NVLink."""
+    output = without_warnings(output)
     require_ok(output, "nvidia-smi nvlink -e")
     text = output.text
     names: list[str] = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from checks.physical.clock_sync import CHECK, FREE, OFF
+from checks.physical.clock_sync import ALONE, CHECK, FREE, OFF
 from commcheck.model import Cause, Machine, Status
 
 ONE = Machine("gpu-01", "gpu-roce")
@@ -19,6 +19,8 @@ NO_DAEMON = ("506 Cannot talk to daemon\n", 1)
         ({"chronyc": "chronyc-good"}, Status.PASS, None, "clock 0.0123 ms slow by chrony"),
         ({"chronyc": "chronyc-off"}, Status.WARN, OFF, "clock 248 ms fast by chrony, want"),
         ({"chronyc": "chronyc-free"}, Status.WARN, FREE, "chrony says"),
+        ({"chronyc": "chronyc-alone"}, Status.WARN, ALONE, "chrony follows the host's own clock"),
+        ({"ntpq": "ntpq-alone"}, Status.WARN, ALONE, "ntpd follows"),
         ({"ntpq": "ntpq-good"}, Status.PASS, None, "by ntpd"),
         ({"ntpq": "ntpq-alarm"}, Status.WARN, FREE, "ntpd says"),
         ({"timedatectl": "timedatectl-good"}, Status.PASS, None, "systemd says"),

@@ -16,6 +16,7 @@ from checks.physical.fabric_manager import (
     RECOVERING,
     STOPPED,
     UNHEALTHY,
+    UNTOLD,
 )
 from commcheck.model import Cause, Kind, Machine, Status
 
@@ -112,6 +113,36 @@ def test_health(judged: Any, text: str, status: Status, cause: Cause | None, say
     verdict = judged(CHECK, answers, machine=ONE).verdict
     assert (verdict.status, verdict.cause) == (status, cause)
     assert says in verdict.reason
+
+
+def test_a_rack_without_its_fabric(judged: Any) -> None:
+    gpus = "".join(
+        f"GPU {at}: NVIDIA GB200 (UUID: GPU-00000000-1111-2222-3333-44444444444{at})\n"
+        for at in range(4)
+    )
+    answers = said(of("none"), INACTIVE, NO_FOLDER) | {"nvidia-smi -L": (gpus, 0)}
+    verdict = judged(CHECK, answers, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (Status.WARN, UNTOLD)
+    guest = Machine("gpu-01", "gpu-roce", in_vm=True)
+    assert judged(CHECK, answers, machine=guest).verdict.kind is Kind.NOT_APPLICABLE
+    hgx = answers | {"nvidia-smi -L": (gpus.replace("GB200", "L40S"), 0)}
+    assert judged(CHECK, hgx, machine=ONE).verdict.kind is Kind.NOT_APPLICABLE
+
+
+def test_one_gpu_that_the_fabric_left_out(judged: Any) -> None:
+    fabric = (RECORDED / "fabric-h100.txt").read_text()
+    gpus = "".join(
+        f"GPU {at}: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-1111-2222-3333-44444444444{at})\n"
+        for at in range(8)
+    )
+    alone = re.sub(r"(?m)^5, .*$", "5, [N/A], [N/A], 0 MiB", fabric)
+    answers = said((alone, 0), ACTIVE) | {"nvidia-smi -L": (gpus, 0)}
+    verdict = judged(CHECK, answers, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (Status.WARN, UNTOLD)
+    assert verdict.reason.endswith("completed on 7 GPUs, and gpu5 tells of none")
+    other = gpus.replace("GPU 5: NVIDIA H100 80GB HBM3", "GPU 5: NVIDIA T400")
+    display = answers | {"nvidia-smi -L": (other, 0)}
+    assert judged(CHECK, display, machine=ONE).verdict.status is Status.PASS
 
 
 def test_without_switches_none_is_needed(judged: Any) -> None:

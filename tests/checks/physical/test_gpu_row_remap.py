@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,23 @@ def test_a_pending_page_of_an_older_gpu(judged: Any) -> None:
 def _v100() -> str:
     folder = Path(__file__).parents[2] / "recorded" / "gpu-health"
     return (folder / "query-v100-450.txt").read_text()
+
+
+def test_what_is_repaired_beside_rows(judged: Any) -> None:
+    said = {
+        "nvidia-smi --query-remapped-rows": ("gpu-health/remap-good.txt", 0),
+        "nvidia-smi --query-gpu": ("gpu-health/query-h100-590.txt", 0),
+        "nvidia-smi -q": ("gpu-health/q-h100-worn.txt", 0),
+    }
+    verdict = judged(CHECK, said, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (Status.FAIL, FAILED)
+    assert "unrepairable: gpu1 (00000000:43:00.0)" in verdict.reason
+    folder = Path(__file__).parents[2] / "recorded" / "gpu-health"
+    worn = (folder / "q-h100-worn.txt").read_text()
+    mild = re.sub(r"(Unrepairable Memory +): Yes", r"\1: No", worn)
+    verdict = judged(CHECK, said | {"nvidia-smi -q": (mild, 0)}, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (Status.WARN, PENDING)
+    assert verdict.reason.endswith("reset: gpu0 (00000000:1b:00.0) memory channel")
 
 
 def test_some_untold_with_mig(judged: Any) -> None:

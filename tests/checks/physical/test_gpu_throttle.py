@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from checks.physical.gpu_throttle import BRAKED, CHECK, HELD, HOT, SLOWED, Limits, Seen, judge
-from commcheck.check import Nothing
+from checks.physical.gpu_throttle import (
+    BEFORE,
+    BRAKED,
+    CHECK,
+    HELD,
+    HOT,
+    SLOWED,
+    Limits,
+    Seen,
+    judge,
+)
+from commcheck.check import Nothing, Unread
 from commcheck.formats.nvidia_gpu import NvidiaGpu
 from commcheck.model import Cause, Kind, Machine, Status
 
@@ -56,6 +66,25 @@ def test_reasons(
         NvidiaGpu(at, "NVIDIA H100", f"00000000:1{at}:00.0", load, slowed_by=reason)
         for at, reason in enumerate(reasons)
     )
-    verdict = judge(Seen(gpus), ONE, Nothing(), Limits())
+    verdict = judge(Seen(gpus, Unread("not recorded", "CommandNotRun")), ONE, Nothing(), Limits())
     assert (verdict.status, verdict.cause) == (status, cause)
     assert (verdict.kind is Kind.UNDECIDABLE) == (status is Status.SKIP)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "says"),
+    [
+        ("q-h100-slowed", Status.WARN, "not now: gpu1 17 min by heat and 13 min by power brake"),
+        ("q-h100-well", Status.PASS, "none of 8 GPUs"),
+    ],
+)
+def test_before_this_visit(judged: Any, name: str, status: Status, says: str) -> None:
+    said = {
+        "nvidia-smi --query-gpu": ("gpu-health/query-h100-590.txt", 0),
+        "nvidia-smi -q": (f"gpu-health/{name}.txt", 0),
+    }
+    verdict = judged(CHECK, said, machine=ONE).verdict
+    assert (verdict.status, verdict.cause) == (status, BEFORE if status is Status.WARN else None)
+    assert says in verdict.reason
+    hot = said | {"nvidia-smi --query-gpu": ("gpu-health/query-h100-hot.txt", 0)}
+    assert judged(CHECK, hot, machine=ONE).verdict.cause is HOT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from checks.physical.iommu_mode import CHECK, TRANSLATES
@@ -28,6 +29,18 @@ def test_translates(judged: Any, rail: Rail) -> None:
     verdict = judged(CHECK, said("iommu-types-dma.txt"), machine=machine).verdict
     assert (verdict.status, verdict.cause) == (Status.WARN, TRANSLATES)
     assert "2 of 2 devices (mlx5_0 DMA-FQ, gpu0 DMA)" in verdict.reason
+
+
+def test_what_is_not_on_pci_is_passed_over(judged: Any) -> None:
+    folder = Path(__file__).parents[2] / "recorded" / "sysfs"
+    group = (folder / "iommu-devices.txt").read_text().split("/iommu_groups/")[1].split("/")[0]
+    more = [
+        f"/sys/kernel/iommu_groups/{group}/devices/{name}\n"
+        for name in ("83b8f4f2-509f-482f-9c1e-e6bfe0fa1001", "AMDI0095:00", "arm-smmu-v3.3.auto")
+    ]
+    devices = (folder / "iommu-devices.txt").read_text() + "".join(more)
+    answers = said("iommu-types-pt.txt") | {"find /sys/kernel/iommu_groups": (devices, 0)}
+    assert judged(CHECK, answers).verdict.status is Status.PASS
 
 
 def test_off(judged: Any) -> None:

@@ -71,6 +71,7 @@ def test_a_card_without_nvlink(judged: Any) -> None:
         ("NVIDIA A100-SXM4-80GB", 8, "25", Status.FAIL, LOST),
         ("NVIDIA B200", 18, "53.125", Status.PASS, None),
         ("NVIDIA GB200", 18, "26.562", Status.FAIL, SLOW),
+        ("NVIDIA B300 SXM6 AC", 17, "53.125", Status.FAIL, LOST),
         ("NVIDIA H100 80GB HBM3", 18, "12.5", Status.FAIL, SLOW),
         ("NVIDIA H100 NVL", 12, "26.562", Status.PASS, None),  # by bridge: not the table's 18
         ("NVIDIA Next", 6, "99", Status.PASS, None),

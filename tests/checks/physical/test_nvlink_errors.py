@@ -40,6 +40,8 @@ def test_recorded(judged: Any, name: str, status: Status, kind: Kind, says: str)
         ((("Effective Errors", 3),), Status.PASS),
         ((("Effective Errors", 300),), Status.WARN),
         ((("Link recovery failed events", 1),), Status.WARN),
+        ((("Effective Errors", 0), ("Link recovery successful events", 3)), Status.PASS),
+        ((("Effective Errors", 0), ("Link recovery successful events", 505)), Status.WARN),
         ((("FEC Errors - 0", 11_000_000),), Status.SKIP),  # corrected, and nothing else told
     ],
 )

@@ -101,3 +101,20 @@ def test_fewer_links_on_a_pair() -> None:
     topo = matrix({(1, 2): "NV17"}, "NV18")
     verdict = judge(Seen(topo, listed()), ONE, Nothing(), Nothing())
     assert verdict.reason.endswith("not NV18: GPU1-GPU2 NV17")
+
+
+@pytest.mark.parametrize(
+    ("lost", "alone"),
+    [
+        ([(0, 2), (1, 2), (2, 3)], True),
+        ([(0, 2)], False),
+        ([(0, 2), (1, 2)], False),
+        ([(0, 2), (1, 2), (2, 3), (0, 1)], False),
+    ],
+)
+def test_one_gpu_alone(lost: list[tuple[int, int]], *, alone: bool) -> None:
+    """As https://github.com/vllm-project/vllm/issues/16336 shows of a B200 board."""
+    topo = matrix(dict.fromkeys(lost, "NODE"), "NV18")
+    verdict = judge(Seen(topo, listed("NVIDIA B200")), ONE, Nothing(), Nothing())
+    assert verdict.cause is PAIR_LOST
+    assert verdict.reason.endswith("; all of them are GPU2's") == alone

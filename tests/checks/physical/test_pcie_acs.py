@@ -53,6 +53,14 @@ def test_hosts_for_guests_and_guests_are_not_judged(judged: Any, rail: Rail) -> 
     assert judged(CHECK, said(ON), machine=guest).verdict.kind is Kind.NOT_APPLICABLE
 
 
+@pytest.mark.parametrize("name", ["NVIDIA GB300", "NVIDIA GB200", "NVIDIA GH200 480GB"])
+def test_on_grace_boards_redirection_is_wanted(judged: Any, name: str) -> None:
+    gpu = f"GPU 0: {name} (UUID: GPU-00000001-1111-2222-3333-444444444440)\n"
+    verdict = judged(CHECK, said(ON) | {"nvidia-smi -L": (gpu, 0)}).verdict
+    assert verdict.kind is Kind.NOT_APPLICABLE
+    assert "rdma_topo check" in verdict.reason
+
+
 def test_without_root_it_is_undecided(judged: Any, rail: Rail) -> None:
     cut = ON[: ON.index("\tCapabilities")] + "\tCapabilities: <access denied>\n"
     assert judged(CHECK, said(cut)).verdict.kind is Kind.UNDECIDABLE

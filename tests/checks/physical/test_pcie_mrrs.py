@@ -30,6 +30,13 @@ def test_without_root_it_is_undecided(judged: Any) -> None:
     assert "needs root" in verdict.reason
 
 
+def test_a_card_that_has_left_the_bus(judged: Any) -> None:
+    gone = "0000:81:00.0 Ethernet controller: Mellanox (rev ff)\n\t!!! Unknown header type 7f\n\n"
+    verdict = judged(CHECK, said(gone)).verdict
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "does not answer on the bus" in verdict.reason
+
+
 def test_no_such_device(judged: Any) -> None:
     assert judged(CHECK, said("\n")).verdict.kind is Kind.UNDECIDABLE
 

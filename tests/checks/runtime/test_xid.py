@@ -10,6 +10,7 @@ from checks.runtime.xid import (
     CHECK,
     LINK_FAILED,
     MEMORY_FAILED,
+    NEEDS_REBOOT,
     NEEDS_RESET,
     OFF_THE_BUS,
     TO_WATCH,
@@ -88,6 +89,24 @@ def test_codes_and_ages(events: list[XidEvent], status: Status, cause: Cause | N
     log = KernelXids("5.15.0", tuple(events))
     verdict = judge(Seen(log, UNWATCHED), ONE, Nothing(), Limits())
     assert (verdict.status, verdict.cause) == (status, cause)
+
+
+TO_REBOOT = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+
+
+@pytest.mark.parametrize(
+    ("events", "cause"),
+    [
+        # An illegal access of a program can end so, and no GPU has left the bus.
+        ([event(154, 1, TO_REBOOT), event(31, 1)], NEEDS_REBOOT),
+        ([event(154, 1, TO_REBOOT), event(119, 1)], NEEDS_REBOOT),
+        ([event(154, 1, TO_REBOOT), event(79, 1)], OFF_THE_BUS),
+    ],
+)
+def test_a_reboot_is_no_power_cycle(events: list[XidEvent], cause: Cause) -> None:
+    verdict = judge(Seen(KernelXids("5", tuple(events)), UNWATCHED), ONE, Nothing(), Limits())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, cause)
+    assert "Xid 154 on 0000:1b:00 (needs a reboot" in verdict.reason or cause is OFF_THE_BUS
 
 
 def test_what_is_mended_is_mended_on_that_gpu_only() -> None:
