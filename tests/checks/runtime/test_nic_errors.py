@@ -68,6 +68,43 @@ def test_counters(
     assert says in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("parts", "status", "says"),
+    [
+        # Two jobs scrape one exporter, or two replicas of a server: each loss is one loss.
+        ([("link_downed", (0, 3, 3, 3))] * 2, Status.WARN, "link_downed +3"),
+        # What one of them saw in two quarters of the last hour did not go on through all of it.
+        ([("local_ack_timeout_err", (0, 0, 100, 100, 200))] * 2, Status.WARN, "+200"),
+        # One is a scrape behind, and the other missed the last two: no step back, no reboot.
+        (
+            [("symbol_error", (900, 901, None, None)), ("symbol_error", (900, 900, 901, 901))],
+            Status.WARN,
+            "symbol_error +1 ",
+        ),
+        # The exporter's pod was replaced: its series goes on under another name.
+        (
+            [("link_downed", (0, 2, None, None)), ("link_downed", (None, None, 2, 3))],
+            Status.WARN,
+            "link_downed +3",
+        ),
+    ],
+)
+def test_a_counter_that_is_told_twice_counts_once(
+    parts: list[tuple[str, Sequence[float | None]]], status: Status, says: str
+) -> None:
+    (verdict,) = judge_metrics(watched(*parts), RAILS, by_design=False, limits=Limits())
+    assert verdict.status is status
+    assert says in verdict.reason
+
+
+def test_what_is_not_counted_is_said_where_nothing_was_found() -> None:
+    said = "lost packets are not counted: a newer node_exporter reads hw_counters"
+    for parts, told in (((CLEAN,), True), ((CLEAN, ("packet_seq_err", (7.0,))), False)):
+        (verdict,) = judge_metrics(watched(*parts), RAILS, by_design=False, limits=Limits())
+        assert verdict.status is Status.PASS
+        assert (said in verdict.reason) is told
+
+
 def test_order_is_no_matter_where_the_fabric_sprays() -> None:
     metrics = watched(("out_of_sequence", (0, 1e5, 2e5, 3e5, 4e5)))
     (verdict,) = judge_metrics(metrics, RAILS, by_design=True, limits=Limits())
@@ -103,6 +140,7 @@ def test_npus_have_ports_of_their_own() -> None:
     metrics = watched(("link_up_num", (2, 9)), label="id")
     (verdict,) = judge_metrics(metrics, (), by_design=False, limits=Limits())
     assert (verdict.status, verdict.cause) == (Status.FAIL, LINK_LOST)
+    assert verdict.reason.startswith("NPU mlx5_0: link_up_num +7")
 
 
 def want(url: str | None) -> Want:
@@ -118,3 +156,4 @@ def test_the_judge_of_the_check() -> None:
     with pytest.raises(Unjudgeable, match="silent"):
         judge(Seen(Unread("silent", "ServerSilent")), machine, want("http://p"), Limits())
     assert CHECK.id == "runtime.nic-errors"
+    assert CHECK.platforms.isdisjoint({"gpu-tcp", "gpu-efa"})
