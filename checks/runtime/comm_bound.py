@@ -22,6 +22,8 @@ TCPX the RDMA series are missing, and plain sockets are the fast path.
 
 from __future__ import annotations
 
+from typing import Final
+
 from commcheck.check import FLEET, Check, Unread, expects, not_applicable, tries
 from commcheck.errors import Unjudgeable
 from commcheck.expect import LINE_RATE_GBITS
@@ -51,6 +53,13 @@ class Want:
     line_rate_gbits: Wanted[int | None] = expects(LINE_RATE_GBITS)
 
 
+_NO_RDMA: Final = {
+    "gpu-tcp": "its network is TCP, whose ports are not judged: commcheck analyze trace DIR",
+    "gpu-efa": "node_exporter tells nothing of EFA's ports: commcheck analyze trace DIR",
+}
+"""By platform what to do where its NICs are no RDMA ports that node_exporter knows."""
+
+
 def judge(seen: Seen, machine: Machine, want: Want, limits: Limits) -> Verdict:
     """The matrix, of the rails that carry training where that is known."""
     if want.url.value is None:
@@ -58,8 +67,9 @@ def judge(seen: Seen, machine: Machine, want: Want, limits: Limits) -> Verdict:
     if isinstance(seen.metrics, Unread):
         unread = seen.metrics
         raise Unjudgeable(unread.reason, unread.remedy, type_name=unread.error)
-    rails = [rail.label for rail in machine.rails if rail.present and rail.fabric]
-    return quadrant.judge(seen.metrics, rails or None, want.line_rate_gbits.value, limits)
+    rails = {rail.label: len(rail.ports) for rail in machine.rails if rail.present and rail.fabric}
+    rate, no_rdma = want.line_rate_gbits.value, _NO_RDMA.get(machine.platform, "")
+    return quadrant.judge(seen.metrics, rails or None, rate, limits, no_rdma)
 
 
 CHECK = Check(

@@ -245,7 +245,17 @@ def share(told: Told, target: Target | None, names: Sequence[str]) -> dict[str, 
         document["warnings"] = list(told.warnings)
     if not series:
         document["others"] = told.index.seen
+    strays = {
+        kind: told.index.strays(queries, _other_than(kind))
+        for kind, queries in catalog.KINDS.items()
+        if series.keys().isdisjoint(queries)
+    }
+    document["strays"] = {kind: found for kind, found in strays.items() if found}
     return document
+
+
+def _other_than(kind: str) -> list[str]:
+    return [query for other, queries in catalog.KINDS.items() if other != kind for query in queries]
 
 
 def _digits(value: float) -> float | None:

@@ -1,13 +1,14 @@
 """From a host's series to four curves: how busy its accelerators and its links were. Pure.
 
-Only accelerators that worked at all count: those that a job leaves idle say nothing of it. Only
-rails count where they are known: a checkpoint over a storage NIC at line rate is no bottleneck of
-communication.
+Only accelerators count, instant by instant, that work: those that a job leaves idle say nothing of
+it, though a health check ran on all of them a while ago. Only rails count where they are known: a
+checkpoint over a storage NIC at line rate is no bottleneck of communication.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from commcheck.lazy import dataclass, regex
@@ -15,6 +16,8 @@ from commcheck.metrics.limits import Limits
 from commcheck.metrics.reading import Line, Metrics
 
 Curve = tuple[float | None, ...]
+Jobs = Mapping[str, tuple[bool, ...]]
+"""By accelerator that worked, at which instants it did."""
 
 _NVLINK_GBYTES: Final = (
     (regex(r"\bG?B[23]00\b"), 900.0),
@@ -87,17 +90,23 @@ _NPU_SIGNALS: Final = (("npu_percent", 0.01), ("vector_percent", 0.01))
 
 
 def load_of(
-    metrics: Metrics, rails: Iterable[str] | None, rate_gbits: float | None, limits: Limits
+    metrics: Metrics,
+    rails: Mapping[str, int] | None,
+    rate_gbits: float | None,
+    limits: Limits,
+    no_rdma: str = "",
 ) -> Load | None:
     """The load; None where no accelerator of the host is exported.
 
-    ``rails``: HCAs that carry training, ``mlx5_0`` or ``mlx5_0/2``; None where that is not known.
-    ``rate_gbits``: the line rate where no exporter tells it.
+    ``rails``: HCAs that carry training, ``mlx5_0`` or ``mlx5_0/2``, with the number of their
+    physical ports, 0 where that is not known; None where it is not known which they are.
+    ``rate_gbits``: the line rate of a port where no exporter tells it. ``no_rdma``: what to do on
+    a platform whose network no RDMA port can tell of.
     """
     if metrics.of("npu_percent", "vector_percent"):
         return _npu_load(metrics, rate_gbits, limits)
     if metrics.of(*(name for name, _ in _GPU_SIGNALS)):
-        return _gpu_load(metrics, rails, rate_gbits, limits)
+        return _gpu_load(metrics, rails, rate_gbits, limits, no_rdma)
     return None
 
 
@@ -105,18 +114,24 @@ def load_of(
 
 
 def _gpu_load(
-    metrics: Metrics, rails: Iterable[str] | None, rate_gbits: float | None, limits: Limits
+    metrics: Metrics,
+    rails: Mapping[str, int] | None,
+    rate_gbits: float | None,
+    limits: Limits,
+    no_rdma: str,
 ) -> Load:
     activity = _activity(metrics, _GPU_SIGNALS, _gpu)
-    jobs = {name for name, curve in activity.items() if _most(curve) > limits.idle}
+    jobs = _jobs(activity, limits)
     compute, lacks = _gpu_compute(metrics, jobs, limits)
     nic, problem = _nic(metrics, rails, rate_gbits)
+    if nic is None:
+        problem = no_rdma or problem
     nvlink = _both_ways(metrics, "nvlink", jobs)
     return Load(
         noun="GPU",
         working=len(jobs),
         total=len(activity),
-        works=_works([activity[name] for name in jobs], metrics.points, limits),
+        works=_works(jobs.values(), metrics.points),
         compute=compute,
         nic=nic,
         nvlink=_nvlink(metrics, nvlink),
@@ -133,14 +148,14 @@ def _gpu(line: Line) -> str:
     return "/".join(filter(None, (line.labels.get("gpu", "?"), line.labels.get("GPU_I_ID", ""))))
 
 
-def _gpu_compute(metrics: Metrics, jobs: set[str], limits: Limits) -> tuple[Compute | None, str]:
+def _gpu_compute(metrics: Metrics, jobs: Jobs, limits: Limits) -> tuple[Compute | None, str]:
     """The best measure there is, and what to turn on for a better one."""
     want = "export DCGM_FI_PROF_SM_ACTIVE: it is commented out in dcgm-exporter's list of counters"
-    active = [line.values for line in metrics.of("sm") if _gpu(line) in jobs]
+    active = _of_jobs(metrics.of("sm"), jobs)
     if active:
         low, high = limits.compute_low, limits.sm_high
         return Compute("SM active", _average(active), low, high, sure=True), ""
-    tensor = [line.values for line in metrics.of("tensor") if _gpu(line) in jobs]
+    tensor = _of_jobs(metrics.of("tensor"), jobs)
     if tensor and metrics.of("engine"):
         return (
             Compute("tensor cores active", _average(tensor), limits.tensor_low,
@@ -151,32 +166,24 @@ def _gpu_compute(metrics: Metrics, jobs: set[str], limits: Limits) -> tuple[Comp
 
 
 def _nic(
-    metrics: Metrics, rails: Iterable[str] | None, rate_gbits: float | None
+    metrics: Metrics, rails: Mapping[str, int] | None, rate_gbits: float | None
 ) -> tuple[Link | None, str]:
     """The fullest rail at each instant, and why there is none."""
     rates = {
         _port(line): line.seen[-1] for line in metrics.of("nic_rate") if line.seen and line.seen[-1]
     }
-    known = None if rails is None else set(rails)
     found: dict[str, tuple[float, list[Curve]]] = {}
     others: set[str] = set()
     for name in ("nic_tx", "nic_rx"):
         for line in metrics.of(name):
             port = _port(line)
-            rate = rates.get(port) or (rate_gbits or 0) * 1e9 / 8
-            if known is not None and port not in known:
+            rate = _rate(port, rates.get(port), rate_gbits, (rails or {}).get(port, 0))
+            if rails is not None and port not in rails:
                 others.add(port)
             elif rate and line.seen:
                 found.setdefault(port, (rate, []))[1].append(line.values)
     if not found:
-        if not metrics.of("nic_tx", "nic_rx"):
-            return None, "run node_exporter with its infiniband collector on the host"
-        if others and known is not None:
-            return None, (
-                f"node_exporter has no series of {', '.join(sorted(known)) or 'any rail'}, only of "
-                f"{', '.join(sorted(others)[:8])}: name the training NICs in commcheck_nics"
-            )
-        return None, "set commcheck_line_rate_gbits: node_exporter does not tell the NICs' rate"
+        return None, _no_nic(metrics, rails, others)
     shares = {
         port: tuple(None if v is None else v / rate for v in _highest(both))
         for port, (rate, both) in found.items()
@@ -186,9 +193,43 @@ def _nic(
     means = [_mean([share]) or 0.0 for share in shares.values()]
     curve = _highest(list(shares.values()))
     # Rails of one job are alike; one full port among idle ones may as well write a checkpoint.
-    sure = known is not None or min(means) > max(means) / 2
+    sure = rails is not None or min(means) > max(means) / 2
     lacks = "" if sure else "which NICs carry training? name them in commcheck_nics"
     return Link(f"NIC {fullest}", curve, max(means) * rate / 1e9, rate / 1e9, sure), lacks
+
+
+_BOND: Final = regex(r"bond", re.IGNORECASE)
+
+
+def _rate(port: str, told: float | None, declared_gbits: float | None, ports: int) -> float:
+    """Bytes/s that a rail can carry; 0 where nobody tells.
+
+    A bond of a card's ports (RoCE LAG, mlx5_bond_0) counts what all of them carry and tells the
+    rate of one (deepseek-ai/DeepEP pull request 671: 200 Gb/s told, 372 carried). What is declared
+    is that of one, too.
+    """
+    ports = ports or (2 if _BOND.search(port) else 1)
+    declared = (declared_gbits or 0) * 1e9 / 8
+    return (declared or told or 0) * ports if ports > 1 else told or declared
+
+
+def _no_nic(metrics: Metrics, known: Collection[str] | None, others: Collection[str]) -> str:
+    """What to turn on where no rail has both traffic and a rate."""
+    if metrics.of("nic_tx", "nic_rx"):
+        if others and known is not None:
+            return (
+                f"node_exporter has no series of {', '.join(sorted(known)) or 'any rail'}, only of "
+                f"{', '.join(sorted(others)[:8])}: name the training NICs in commcheck_nics"
+            )
+        return "set commcheck_line_rate_gbits: node_exporter does not tell the NICs' rate"
+    if metrics.of("nic_rate"):
+        return (
+            "have node_exporter scraped every two minutes or more often: a rate takes two samples "
+            "in five minutes"
+        )
+    return metrics.elsewhere("NICs") or (
+        "run node_exporter with its infiniband collector on the host"
+    )
 
 
 def _port(line: Line) -> str:
@@ -209,13 +250,18 @@ def _nvlink(metrics: Metrics, curves: Sequence[Curve]) -> Link | None:
     return Link("NVLink", share, mean / 1e9, rate)
 
 
-def _both_ways(metrics: Metrics, name: str, jobs: set[str]) -> list[Curve]:
+def _both_ways(metrics: Metrics, name: str, jobs: Jobs) -> list[Curve]:
     """For each working GPU the busier direction."""
+    return _of_jobs(metrics.of(f"{name}_tx", f"{name}_rx"), jobs)
+
+
+def _of_jobs(lines: Iterable[Line], jobs: Jobs) -> list[Curve]:
+    """A curve for each GPU of a job while it works: of several series the highest."""
     by_gpu: dict[str, list[Curve]] = {}
-    for line in metrics.of(f"{name}_tx", f"{name}_rx"):
+    for line in lines:
         if _gpu(line) in jobs:
             by_gpu.setdefault(_gpu(line), []).append(line.values)
-    return [_highest(both) for both in by_gpu.values()]
+    return [_while(jobs[name], _highest(curves)) for name, curves in by_gpu.items()]
 
 
 def _tcp(metrics: Metrics) -> float | None:
@@ -243,9 +289,9 @@ def _npu_load(metrics: Metrics, rate_gbits: float | None, limits: Limits) -> Loa
     shares = {name: _highest(both) for name, both in ports.items()}
     work = {name: _highest([curve, *filter(None, [shares.get(name)])])
             for name, curve in activity.items()}  # fmt: skip
-    jobs = {name for name, curve in work.items() if _most(curve) > limits.idle}
+    jobs = _jobs(work, limits)
     nic, lacks = None, ""
-    mine = {name: shares[name] for name in sorted(jobs & shares.keys())}
+    mine = {name: shares[name] for name in sorted(jobs.keys() & shares.keys())}
     if mine:
         fullest = max(mine, key=lambda name: _mean([mine[name]]) or 0.0)
         rate = (rates.get(fullest) or (rate_gbits or 0) * 1e3) / 8e3
@@ -255,13 +301,13 @@ def _npu_load(metrics: Metrics, rate_gbits: float | None, limits: Limits) -> Loa
         lacks = "set commcheck_line_rate_gbits: npu-exporter does not tell the ports' rate"
     else:
         lacks = "npu-exporter has no npu_chip_info_bandwidth_tx: does hccn_tool work there?"
-    curve = _average([activity[name] for name in sorted(jobs)])
+    curve = _average([_while(jobs[name], activity[name]) for name in sorted(jobs)])
     low = limits.compute_low
     return Load(
         noun="NPU",
         working=len(jobs),
         total=len(activity),
-        works=_works([work[name] for name in jobs], metrics.points, limits),
+        works=_works(jobs.values(), metrics.points),
         compute=Compute("AI cores active", curve, low, low, sure=True) if jobs else None,
         nic=nic,
         lacks=(lacks,) if lacks else (),
@@ -288,9 +334,22 @@ def _activity(
     return {name: _highest(curves) for name, curves in found.items()}
 
 
-def _works(curves: Sequence[Curve], points: int, limits: Limits) -> tuple[bool, ...]:
-    highest = _highest(curves) if curves else (None,) * points
-    return tuple(value is not None and value > limits.idle for value in highest)
+def _jobs(activity: Mapping[str, Curve], limits: Limits) -> Jobs:
+    """The accelerators that worked, and when."""
+    jobs = {
+        name: tuple(value is not None and value > limits.idle for value in curve)
+        for name, curve in activity.items()
+    }
+    return {name: works for name, works in jobs.items() if any(works)}
+
+
+def _works(jobs: Iterable[tuple[bool, ...]], points: int) -> tuple[bool, ...]:
+    return tuple(map(any, zip(*jobs, strict=True))) or (False,) * points
+
+
+def _while(works: Iterable[bool], curve: Curve) -> Curve:
+    """The curve at the instants at which its accelerator works."""
+    return tuple(v if at_work else None for at_work, v in zip(works, curve, strict=True))
 
 
 def _highest(curves: Sequence[Curve]) -> Curve:
@@ -310,10 +369,6 @@ def _average(curves: Sequence[Curve]) -> Curve:
 def _mean(curves: Sequence[Curve]) -> float | None:
     values = [value for curve in curves for value in curve if value is not None]
     return sum(values) / len(values) if values else None
-
-
-def _most(curve: Curve) -> float:
-    return max((value for value in curve if value is not None), default=0.0)
 
 
 def _giga(value: float | None) -> float | None:

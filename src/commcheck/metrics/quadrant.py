@@ -14,7 +14,7 @@ judged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
@@ -81,10 +81,14 @@ def _quadrant(
 
 
 def judge(
-    metrics: Metrics, rails: Iterable[str] | None, rate_gbits: float | None, limits: Limits
+    metrics: Metrics,
+    rails: Mapping[str, int] | None,
+    rate_gbits: float | None,
+    limits: Limits,
+    no_rdma: str = "",
 ) -> Verdict:
-    """The verdict on a host. ``rails`` and ``rate_gbits`` as ``load_of`` takes them."""
-    load = load_of(metrics, rails, rate_gbits, limits)
+    """The verdict on a host. All but ``metrics`` and ``limits`` as ``load_of`` takes them."""
+    load = load_of(metrics, rails, rate_gbits, limits, no_rdma)
     if load is None:
         return _no_data(metrics)
     if load.silent_s > limits.silent_s:
@@ -237,7 +241,8 @@ def _no_data(metrics: Metrics) -> Verdict:
         )
     return undecidable(
         f"{metrics.server} has nothing of the accelerators of {names}",
-        turn_on="run dcgm-exporter or npu-exporter there, with DCGM_FI_PROF_SM_ACTIVE in its list",
+        turn_on=metrics.elsewhere("accelerators")
+        or "run dcgm-exporter or npu-exporter there, with DCGM_FI_PROF_SM_ACTIVE in its list",
     )
 
 
