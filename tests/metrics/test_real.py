@@ -26,7 +26,7 @@ from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerRefused, ServerSilent
 from commcheck.metrics.offline import analyse_metrics, hosts_named
 from commcheck.model import Kind, Status
-from tests.metrics.fleet import fleet
+from tests.metrics.fleet import day, fleet
 from tests.metrics.prometheus import WHY_NOT, Metrics, Prometheus
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -78,6 +78,47 @@ def test_every_host_gets_its_verdict(server: Prometheus) -> None:
         ("overlapped", "runtime.nic-errors"): "nic-loss-before",
         ("computing", "runtime.xid"): "xid-off-the-bus",
     }
+
+
+def test_what_broke_minutes_ago_is_told_though_nothing_says_how_busy_it_is(tmp_path: Path) -> None:
+    metrics = Metrics(time.time())
+    gpu = {"gpu": "1", "Hostname": "gpu-01", "instance": "192.0.2.7:9400"}
+    day(metrics, "gpu-02", "node_infiniband_link_downed_total", {5 / 60: 8.0}, device="mlx5_0")
+    for code, (minutes, until) in {"0": (1440.0, 5.0), "79": (4.0, 0.0)}.items():
+        times = metrics.times(minutes, 60.0, until)
+        labels = {**gpu, "err_code": code}
+        metrics.add("DCGM_FI_DEV_XID_ERRORS", labels, ((when, float(code)) for when in times))
+    metrics.add("DCGM_FI_DEV_XID_ERRORS", {**gpu, "Hostname": "gpu-03"},
+                ((when, 94.0) for when in metrics.times(1440.0, 300.0)))  # fmt: skip
+    with Prometheus(tmp_path, metrics) as running:
+        hosts = hosts_named("gpu-[01:03]")
+        analysis = analyse_metrics(running.url, hosts, environment={})
+    causes = {
+        (result.host, result.check): result.worst.verdict.cause
+        for result in analysis.results
+        if result.status is Status.FAIL
+    }
+    assert {case: cause.slug for case, cause in causes.items() if cause} == {
+        ("gpu-01", "runtime.xid"): "xid-off-the-bus",
+        ("gpu-02", "runtime.nic-errors"): "nic-link-lost-before",
+    }
+    assert [note for note in analysis.notes if "xid" in note] == [
+        "runtime.xid: no fault among the last codes of the GPUs (gpu-03); the hosts' logs say more",
+        "runtime.xid: the server has no codes of the GPUs, DCGM_FI_DEV_XID_ERRORS (gpu-02): only "
+        "the hosts' logs can tell",
+        "runtime.xid: to watch: gpu-03: Xid 94 on GPU 1 (uncorrectable memory error, kept to one "
+        "program)",
+    ]
+
+
+def test_series_under_a_name_that_nobody_asks_about_are_pointed_at(server: Prometheus) -> None:
+    """Only the accelerators of a host carry its name: its NICs are known by an address."""
+    (told,) = [
+        result.worst.verdict.reason
+        for result in analyse_metrics(server.url, hosts_named("no-nic"), environment={}).results
+        if result.check == "runtime.comm-bound"
+    ]
+    assert "the server has NICs of 192.0.2.7, which no host here is called" in told
 
 
 def commcheck(tmp_path: Path, *words: str) -> Result:
@@ -154,6 +195,7 @@ def test_a_server_that_is_not_there_is_an_error_and_no_pass(tmp_path: Path) -> N
     result = commcheck(tmp_path, *args)
     assert result.return_value == 3
     assert "http://127.0.0.1:9 cannot be reached" in result.stdout
+    assert "codes of the GPUs" not in result.stdout
 
 
 def test_a_path_below_which_nothing_answers(server: Prometheus) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from commcheck.lazy import dataclass
 from commcheck.metrics.reading import Line, Metrics
@@ -22,16 +22,34 @@ def codes(metrics: Metrics) -> Iterator[Code]:
 
     The newest of a GPU comes first. 0 says that there was none since the exporter's start.
     """
-    found = [each for line in metrics.of("xid") for each in _of_line(line, metrics)]
+    by_gpu: dict[str, list[Line]] = {}
+    for line in metrics.of("xid", "xid_most"):
+        by_gpu.setdefault(line.labels.get("gpu", "?"), []).append(line)
+    watched = _first([line for lines in metrics.lines.values() for line in lines])
+    found = [
+        each for gpu, lines in by_gpu.items() for each in _of_gpu(gpu, lines, watched, metrics)
+    ]
     yield from sorted(found, key=lambda each: each.ago_s if each.ago_s is not None else 1e12)
 
 
-def _of_line(line: Line, metrics: Metrics) -> Iterator[Code]:
-    before: float | None = None
-    for place, value in enumerate(line.values):
-        if value is None or value == before:
-            continue
-        if value > 0:
-            ago = (metrics.points - 1 - place) * metrics.step_s
-            yield Code(line.labels.get("gpu", "?"), int(value), None if before is None else ago)
-        before = value
+def _of_gpu(gpu: str, lines: Sequence[Line], watched: int, metrics: Metrics) -> Iterator[Code]:
+    """A GPU has many series: a new one with every code (its label ``err_code``, dcgm-exporter
+    3.3.6) and every pod, and one for each slice. Some releases have none before the first code:
+    where the host was watched earlier, that code came up then.
+    """
+    first = _first(lines)
+    before: set[float] | None = None if first <= watched else {0.0}
+    for place in range(first, metrics.points):
+        shown = {value for line in lines if (value := line.values[place]) is not None}
+        for code in sorted(shown - (before or set())):
+            if code > 0:
+                ago = (metrics.points - 1 - place) * metrics.step_s
+                yield Code(gpu, int(code), None if before is None else ago)
+        before = shown or before
+
+
+def _first(lines: Iterable[Line]) -> int:
+    """The first instant at which one of the series has a sample."""
+    return min(
+        (place for line in lines for place, v in enumerate(line.values) if v is not None), default=0
+    )
