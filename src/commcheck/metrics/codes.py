@@ -10,11 +10,15 @@ from commcheck.metrics.reading import Line, Metrics
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code of a GPU. ``ago_s``: since it came up; None where it was there from the start."""
+    """A code of a GPU. ``ago_s``: since it came up; None where it was there from the start.
+
+    ``over``: later none was shown, which takes a new start of the exporter, as after a reboot.
+    """
 
     gpu: str
     code: int
     ago_s: float | None
+    over: bool = False
 
 
 def codes(metrics: Metrics) -> Iterator[Code]:
@@ -38,14 +42,18 @@ def _of_gpu(gpu: str, lines: Sequence[Line], watched: int, metrics: Metrics) -> 
     where the host was watched earlier, that code came up then.
     """
     first = _first(lines)
+    shown = [
+        {value for line in lines if (value := line.values[place]) is not None}
+        for place in range(metrics.points)
+    ]
+    zero = max((place for place, each in enumerate(shown) if each == {0.0}), default=-1)
     before: set[float] | None = None if first <= watched else {0.0}
     for place in range(first, metrics.points):
-        shown = {value for line in lines if (value := line.values[place]) is not None}
-        for code in sorted(shown - (before or set())):
+        for code in sorted(shown[place] - (before or set())):
             if code > 0:
                 ago = (metrics.points - 1 - place) * metrics.step_s
-                yield Code(gpu, int(code), None if before is None else ago)
-        before = shown or before
+                yield Code(gpu, int(code), None if before is None else ago, over=place < zero)
+        before = shown[place] or before
 
 
 def _first(lines: Iterable[Line]) -> int:

@@ -26,7 +26,7 @@ from commcheck.metrics.limits import Limits
 from commcheck.metrics.load import Load, load_of
 from commcheck.metrics.picture import curves
 from commcheck.metrics.reading import FAULT_METRICS, LOAD_METRICS, Line, Metrics, parse
-from commcheck.metrics.wanted import NAME, SELECTOR, URL, read_selector, read_url
+from commcheck.metrics.wanted import NAMES, SELECTOR, URL, read_selector, read_url
 from commcheck.model import UNKNOWN, Host, Layer, Machine, Origin, Rail, Result, Status, row
 from commcheck.plan import Asked, HostPlan
 from commcheck.report.cleaning import decode, one_line
@@ -93,7 +93,7 @@ def _told(host: Host, url: str, selector: str) -> Host:
         variables={**host.variables, **given},
         origins={**host.origins, **dict.fromkeys(given, _GIVEN)},
     )
-    for each in (URL, SELECTOR, NAME, NICS, LINE_RATE_GBITS):
+    for each in (URL, SELECTOR, NAMES, NICS, LINE_RATE_GBITS):
         try:
             each.on(host, "")
         except ValueError as error:
@@ -227,7 +227,7 @@ def _about_codes(shares: Sequence[_Share], results: Sequence[Result]) -> list[st
         for share in coded
         if share.faults is not None
         for each in codes(share.faults)
-        if (meaning := look_up(each.code, "", of_switch=False)).ask is Ask.WATCH
+        if not each.over and (meaning := look_up(each.code, "", of_switch=False)).ask is Ask.WATCH
     ]
     if watched:
         more = f" and {len(watched) - _FEW} more" if len(watched) > _FEW else ""

@@ -172,6 +172,12 @@ NIC = (Line({"device": "mlx5_0"}, (0.0,) * 6),)
         (shown((_, _, _, 79, 79, 79)), Status.WARN, "before that day"),
         # The slices of a GPU, and two exporters on a host, tell the same code: it is one.
         (shown((0, 0, 79, 79, 79, 79), (0, 0, 79, 79, 79, 79)), Status.FAIL, "ago); the host"),
+        # The host was rebooted since: nobody is sent to power cycle it once more.
+        (shown((0, 79, 79, _, 0, 0)), Status.WARN, "60 min ago, 0 since the exporter's new start)"),
+        (shown((0, 79, 79, _, 0, 48)), Status.FAIL, "Xid 48 on GPU 3"),
+        # One of two exporters began anew, or nothing is told any more: the code stands.
+        (shown((0, 79, 79, _, 0, 0), (0, 79, 79, 79, 79, 79)), Status.FAIL, "60 min ago); the"),
+        (shown((0, 79, 79, _, _, _)), Status.FAIL, "60 min ago); the"),
         # The report that came next took its place before anybody looked.
         (shown((0, 0, 45, 45, 45, 45), xid_most=(Line({"gpu": "3"}, (0, 0, 79, 45, 45, 45)),)),
          Status.FAIL, "Xid 79 on GPU 3 (fell off the bus, 45 min ago)"),
