@@ -32,7 +32,7 @@ from commcheck.metrics import quadrant
 from commcheck.metrics.causes import BOUND, CHECK_ID, RDMA_UNUSED, TITLE, WAITING
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.reading import LOAD_METRICS, Metrics
-from commcheck.metrics.wanted import NAME, SELECTOR, URL
+from commcheck.metrics.wanted import NAMES, SELECTOR, URL
 from commcheck.model import Machine, Verdict, Wanted
 
 
@@ -49,7 +49,7 @@ class Want:
 
     url: Wanted[str | None] = expects(URL)
     selector: Wanted[str | None] = expects(SELECTOR)
-    name: Wanted[str | None] = expects(NAME)
+    names: Wanted[tuple[str, ...] | None] = expects(NAMES)
     line_rate_gbits: Wanted[int | None] = expects(LINE_RATE_GBITS)
 
 

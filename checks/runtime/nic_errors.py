@@ -175,7 +175,8 @@ def judge_metrics(
     if not alive or missing:
         whose = ", ".join(missing) or ", ".join(metrics.names)
         unknown = undecidable(
-            f"{metrics.server} has no counters of {whose} of the last {length(limits.silent_s)}",
+            f"{metrics.server} has no counters of {whose} of the last {length(limits.silent_s)}"
+            f"{metrics.warned}",
             turn_on="run node_exporter with its infiniband collector there, and have it scraped by "
             "the host's name",
         )

@@ -18,7 +18,7 @@ from commcheck.metrics import api, fleet
 from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerRefused, ServerSilent, read_matrix
 from commcheck.metrics.catalog import SUBJECTS, Query
-from commcheck.metrics.wanted import read_selector, read_url
+from commcheck.metrics.wanted import read_names, read_selector, read_url
 from commcheck.model import Host
 from tests.metrics.stub import Reply, Stub, send, stub
 
@@ -248,6 +248,20 @@ def test_what_tells_a_job_tells_none_of_its_nics() -> None:
     assert Query("nic_rate", "node_infiniband_rate_bytes_per_second").expr('pod="a"') == (
         "node_infiniband_rate_bytes_per_second"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [(" gpu-01 ", ("gpu-01",)), ("gpu-01,10.0.0.1", ("gpu-01", "10.0.0.1")), (["a"], ("a",))],
+)
+def test_names_in_metrics(given: object, read: tuple[str, ...]) -> None:
+    assert read_names(given) == read
+
+
+@pytest.mark.parametrize("given", ["", " , ", 7, [], ["a", 7], "a" * 256, {"a": 1}])
+def test_what_is_no_name_in_metrics(given: object) -> None:
+    with pytest.raises(ValueError, match="wanted the host's name in metrics"):
+        read_names(given)
 
 
 @pytest.mark.parametrize("given", ["", "a=b", '{a="b"', '{a="b"} or up', 'a="b"}[5m]', 7])

@@ -231,6 +231,24 @@ def test_a_gpu_that_two_exporters_tell_of_weighs_no_more_than_another() -> None:
     assert set(load.compute.curve) == {0.35}
 
 
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("NVIDIA H100 80GB HBM3", "NVLink at 58% of 450 GB/s"),
+        ("NVIDIA H100 PCIe", "NVLink at 87% of 300 GB/s"),
+        ("NVIDIA-H100-NVL", "NVLink at 87% of 300 GB/s"),
+        ("NVIDIA H200 NVL", "NVLink at 58% of 450 GB/s"),
+        ("NVIDIA GH200 480GB", "NVLink at 58% of 450 GB/s"),
+    ],
+)
+def test_nvlink_is_as_wide_as_the_card_has_it(model: str, says: str) -> None:
+    metrics = share(lines(0.1, 0, nvlink_tx={"0": 260e9}))
+    (line,) = metrics.lines["nvlink_tx"]
+    named = replace(line, labels={**line.labels, "modelName": model})
+    metrics = replace(metrics, lines={**metrics.lines, "nvlink_tx": (named,)})
+    assert says in judge(metrics, RAILS, None, Limits()).reason
+
+
 BOND = {"nic_rate": {"mlx5_bond_0": 25e9}}
 
 
@@ -271,6 +289,22 @@ def test_why_no_nic_is_known(
     assert verdict.kind is Kind.UNDECIDABLE
     assert says in verdict.reason
     assert "infiniband collector" not in verdict.reason
+
+
+def test_what_the_server_warns_of_stands_where_something_is_missing() -> None:
+    """Thanos and Mimir answer in part, and say so: the exporter may well be there."""
+    warnings = ("store a:10901: deadline exceeded", "store b")
+    for part in ({}, {"nic_tx": {"mlx5_0": 1.0}}, {"sm": {"0": 0.1}}):
+        verdict = judge(share(part, warnings=warnings), RAILS, None, Limits())
+        assert verdict.kind is Kind.UNDECIDABLE
+        assert "; it warns: store a:10901: deadline exceeded and 1 more; " in verdict.reason
+    assert "warns" not in judge(share(lines(0.1, 5e9)), RAILS, None, Limits()).reason
+
+
+def test_no_traffic_at_all_may_be_traffic_that_nobody_sees() -> None:
+    said = "RDMA devices that pods have to themselves (SR-IOV)"
+    assert said in judge(share(lines(0.1, 0.0)), RAILS, None, Limits()).reason
+    assert said not in judge(share(lines(0.1, 5e9)), RAILS, None, Limits()).reason
 
 
 def test_accelerators_of_a_name_that_no_host_has_are_pointed_at() -> None:

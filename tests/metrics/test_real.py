@@ -142,6 +142,7 @@ def test_an_inventory_tells_the_training_nics(server: Prometheus, tmp_path: Path
     inventory.write_text(
         f"storage commcheck_nics=mlx5_0\n"
         f"renamed commcheck_prometheus_name=bound\n"
+        f"halves commcheck_prometheus_name=no-nic,192.0.2.7\n"
         f"[all:vars]\ncommcheck_prometheus_url={server.url}\n"
     )
     result = commcheck(tmp_path, "analyze", "metrics", "-i", str(inventory), "--format", "json")
@@ -151,7 +152,11 @@ def test_an_inventory_tells_the_training_nics(server: Prometheus, tmp_path: Path
         for each in document["verdicts"]
         if each["check"] == "runtime.comm-bound"
     }
-    assert causes == {"storage": "accelerators-wait", "renamed": "communication-bound"}
+    assert causes == {
+        "storage": "accelerators-wait",
+        "renamed": "communication-bound",
+        "halves": "communication-bound",
+    }
     assert document["facts"]["hosts"]["storage"]["nic"]["name"] == "NIC mlx5_0"
 
 

@@ -24,7 +24,7 @@ from commcheck.metrics import catalog
 from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerSilent
 from commcheck.metrics.names import Index
-from commcheck.metrics.wanted import NAME, SELECTOR, URL
+from commcheck.metrics.wanted import NAMES, SELECTOR, URL
 from commcheck.model import GPUS, Host, Machine
 from commcheck.plan import HostPlan
 
@@ -85,9 +85,9 @@ class Fleet:
 
 def names_of(host: Host, machine: Machine | None = None) -> tuple[str, ...]:
     """The names under which a host may stand in metrics, the surest first."""
-    declared = NAME.on(host, "").value
+    declared = NAMES.on(host, "").value
     if declared:
-        return (declared,)
+        return declared
     address = endpoint(host).address
     names = (host.name, address, machine.hostname if machine else "")
     return tuple(dict.fromkeys(filter(None, names)))

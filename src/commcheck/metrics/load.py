@@ -22,7 +22,8 @@ Jobs = Mapping[str, tuple[bool, ...]]
 _NVLINK_GBYTES: Final = (
     (regex(r"\bG?B[23]00\b"), 900.0),
     (regex(r"\bH800\b"), 200.0),
-    (regex(r"\b(?:G?H[12]00|H20)\b"), 450.0),
+    (regex(r"\b(?:GH[12]00|H200|H20|H100(?![ -](?:PCIe|NVL)))\b"), 450.0),
+    (regex(r"\bH100[ -](?:PCIe|NVL)\b"), 300.0),
     (regex(r"\bA800\b"), 200.0),
     (regex(r"\bA100\b"), 300.0),
 )

@@ -207,7 +207,8 @@ def _judge(case: _Case) -> Verdict:
         return say(BOUND, told, measured=measured)
     if field is Quadrant.UNKNOWN:
         told = "; ".join(load.lacks) or "some samples are missing on the server"
-        return undecidable(f"{case.told(field)}: not all that decides is known", turn_on=told)
+        reason = f"{case.told(field)}: not all that decides is known{case.metrics.warned}"
+        return undecidable(reason, turn_on=told)
     if field is Quadrant.BETWEEN:
         turn_on = "; ".join((*load.lacks, "profile a few steps: commcheck analyze trace DIR"))
         return undecidable(f"{field}: {case.told(field)}", turn_on=turn_on)
@@ -228,6 +229,9 @@ def _waiting(case: _Case, measured: dict[str, object]) -> Verdict:
         return warned(RDMA_UNUSED, reason, measured=measured)
     if load.nvlink_gbytes and load.nvlink_gbytes > 1:
         told += f"; NVLink carries {load.nvlink_gbytes:.3g} GB/s a GPU"
+    elif share is not None and share < limits.rdma_unused:
+        # spidernet-io/spiderpool issue 3790: a VF in exclusive mode is not seen on the host.
+        told += "; node_exporter does not see RDMA devices that pods have to themselves (SR-IOV)"
     return warned(WAITING, told, measured=measured)
 
 
@@ -236,11 +240,11 @@ def _no_data(metrics: Metrics) -> Verdict:
     if not metrics.lines:
         known = f"; it knows {', '.join(metrics.others)}" if metrics.others else ""
         return undecidable(
-            f"{metrics.server} has no series of {names}{known}",
+            f"{metrics.server} has no series of {names}{known}{metrics.warned}",
             turn_on="set commcheck_prometheus_name, or have the host's exporters scraped",
         )
     return undecidable(
-        f"{metrics.server} has nothing of the accelerators of {names}",
+        f"{metrics.server} has nothing of the accelerators of {names}{metrics.warned}",
         turn_on=metrics.elsewhere("accelerators")
         or "run dcgm-exporter or npu-exporter there, with DCGM_FI_PROF_SM_ACTIVE in its list",
     )

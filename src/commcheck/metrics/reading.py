@@ -61,14 +61,20 @@ class Metrics:
         """The series of some metrics."""
         return tuple(line for name in names for line in self.lines.get(name, ()))
 
+    @property
+    def warned(self) -> str:
+        """What the server said of its own answers, to follow what is missing in them; or ""."""
+        more = f" and {len(self.warnings) - 1} more" if len(self.warnings) > 1 else ""
+        return f"; it warns: {self.warnings[0]}{more}" if self.warnings else ""
+
     def elsewhere(self, kind: str) -> str:
         """What to turn on where series of a kind are there, though under no host's name; or ""."""
         if not (names := self.strays.get(kind)):
             return ""
         return (
             f"the server has {kind} of {', '.join(names)}, which no host here is called: relabel "
-            "their series to the host's name (dcgm-exporter: NODE_NAME), or say its address in the "
-            "inventory"
+            "their series to the host's name (dcgm-exporter: NODE_NAME), or say both names in "
+            "commcheck_prometheus_name"
         )
 
     def silent_s(self, lines: Iterable[Line]) -> float:
