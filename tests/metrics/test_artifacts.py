@@ -94,6 +94,7 @@ def test_the_rules_find_the_host_that_is_bound_and_no_other(tmp_path: Path) -> N
         # A bond is full when all of its ports are.
         *host("gpu-06", 0.12, 46e9, device="mlx5_bond_0"),
         *host("gpu-07", 0.12, 92e9, device="mlx5_bond_0"),
+        *host("gpu-08", 0, 46e9),  # a profiling field that is stuck
         series("npu_chip_info_utilization", npu, "7x40"),
         series("npu_chip_info_bandwidth_tx", npu, "23000x40"),
         series("npu_chip_link_speed", npu, "200000x40"),

@@ -220,6 +220,36 @@ def test_a_check_of_all_gpus_before_the_job_does_not_count_against_it() -> None:
     assert "NVLink at 93% of 450 GB/s" in judge(share(given), RAILS, None, Limits()).reason
 
 
+ALL_BUSY = {"util_percent": {"0": 100, "1": 100}}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"sm": {"0": 0.0, "1": 0.0}},
+        {"engine": {"0": 0.0, "1": 0.0}, "tensor": {"0": 0.0, "1": 0.0}},
+    ],
+)
+@pytest.mark.parametrize("nic", [46e9, 5e9])
+def test_profiling_fields_that_are_stuck_at_zero_are_not_believed(part: Lines, nic: float) -> None:
+    given = {**lines(0, nic), "sm": {}, **part, **ALL_BUSY}
+    verdict = judge(share(given), RAILS, None, Limits())
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "restart dcgm-exporter: its profiling fields stand at 0" in verdict.reason
+
+
+def test_one_gpu_whose_profiling_is_stuck_leaves_the_others_to_tell() -> None:
+    given = {**lines(0.9, 5e9, **ALL_BUSY), "sm": {"0": 0.0, "1": 0.9}}
+    verdict = judge(share(given), RAILS, None, Limits())
+    assert verdict.status is Status.PASS
+    assert "SM active 90%" in verdict.reason
+    assert "restart dcgm-exporter" in verdict.reason
+    # Tensor cores may well be idle, and SMs nearly: the engine and a kernel of NCCL are not.
+    for sm in ({"sm": {"0": 0.008}}, {"engine": {"0": 0.9}, "tensor": {"0": 0.0}}):
+        given = {**lines(0, 46e9), "sm": {}, **sm, "util_percent": {"0": 100}}
+        assert judge(share(given), RAILS, None, Limits()).cause is BOUND
+
+
 def test_a_gpu_that_two_exporters_tell_of_weighs_no_more_than_another() -> None:
     metrics = share(lines(0.1, 5e9))
     (one, other) = metrics.lines["sm"]

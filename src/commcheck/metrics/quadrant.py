@@ -23,8 +23,9 @@ from commcheck.check import failed, not_applicable, passed, undecidable, warned
 from commcheck.counters import length
 from commcheck.lazy import dataclass
 from commcheck.metrics.causes import BOUND, RDMA_UNUSED, WAITING
+from commcheck.metrics.curves import Curve
 from commcheck.metrics.limits import Limits
-from commcheck.metrics.load import Compute, Curve, Load, load_of
+from commcheck.metrics.load import Compute, Load, load_of
 from commcheck.metrics.picture import curves
 from commcheck.metrics.reading import Metrics
 from commcheck.model import Status, Verdict
