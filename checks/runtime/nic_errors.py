@@ -14,7 +14,8 @@ switch's log of that port. Lost packets: PFC and ECN along the path; see which h
 On the switch: its own counters of the port in the same hours.
 Healthy though odd: a link goes down when its switch is upgraded. Time-outs come in hundreds from a
 job that died, so they fail only where they go on through the last hour. A fabric that sprays
-packets (``commcheck_adaptive_routing: true``) or is lossy by design counts packets out of order.
+packets (``commcheck_adaptive_routing: true``, as InfiniBand does by itself) or is lossy by design
+counts packets out of order.
 """
 
 from __future__ import annotations
@@ -196,6 +197,11 @@ def judge_metrics(
     if is_told and told.isdisjoint((*TIMEOUTS, *DISORDER)):
         # node_exporter has read hw_counters only since procfs could (prometheus/procfs#549).
         reason += "; lost packets are not counted: a newer node_exporter reads hw_counters, too"
+    if mixed := [port for port in alive if by_design and _sum(port.added, DISORDER)]:
+        reason += (
+            f"; {_told(mixed[0], DISORDER)}: no loss where packets may overtake each other "
+            f"({ADAPTIVE_ROUTING.name}: false where they may not)"
+        )
     return (passed(reason, measured={"ports": len(alive), "covered_s": round(covered)}),)
 
 

@@ -19,8 +19,9 @@ from checks.runtime.nic_errors import (
 )
 from commcheck.check import Unread
 from commcheck.errors import Unjudgeable
+from commcheck.expect import ADAPTIVE_ROUTING
 from commcheck.metrics.reading import Line, Metrics
-from commcheck.model import Cause, Kind, Machine, Origin, Rail, Status, Wanted
+from commcheck.model import Cause, Host, Kind, Machine, Origin, Rail, Status, Wanted
 
 POINTS = 97
 RAILS = ("mlx5_0",)
@@ -109,6 +110,33 @@ def test_order_is_no_matter_where_the_fabric_sprays() -> None:
     metrics = watched(("out_of_sequence", (0, 1e5, 2e5, 3e5, 4e5)))
     (verdict,) = judge_metrics(metrics, RAILS, by_design=True, limits=Limits())
     assert verdict.status is Status.PASS
+    assert "out_of_sequence +400000 in 24 h" in verdict.reason
+    assert "commcheck_adaptive_routing: false where they may not" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("platform", "declared", "status"),
+    [
+        # NVIDIA's subnet manager turns adaptive routing on, and NCCL counts on it.
+        ("gpu-ib", {}, Status.PASS),
+        ("gpu-ib", {"commcheck_adaptive_routing": False}, Status.FAIL),
+        ("gpu-roce", {}, Status.FAIL),
+        ("gpu-roce", {"commcheck_adaptive_routing": True}, Status.PASS),
+    ],
+)
+def test_infiniband_sprays_packets_by_itself(
+    platform: str, declared: dict[str, object], status: Status
+) -> None:
+    seen = Seen(watched(("packet_seq_err", (0, 100, 200, 300, 400))))
+    host = Host("gpu-01", declared)
+    origin = Origin("test")
+    asked = Want(
+        Wanted("http://p", origin),
+        Wanted("pfc", origin),
+        Wanted(bool(ADAPTIVE_ROUTING.on(host, platform).value), origin),
+    )
+    machine = Machine("gpu-01", platform, rails=(Rail(0, "mlx5_0", fabric=True),))
+    assert [each.status for each in judge(seen, machine, asked, Limits())] == [status]
 
 
 def test_each_cause_has_its_verdict() -> None:
