@@ -146,7 +146,7 @@ OFF_THE_BUS = Cause(
         "A GPU fell off the bus or has no power: it comes back only when the host is powered off.",
         "GPU 掉卡或供电异常：只有断电重启才能恢复。",
     ),
-    remedies=(POWER, REPORT),
+    remedies=(REPORT, POWER),  # what the power cycle would wipe
 )
 TO_WATCH = Cause(
     slug="xid-to-watch",
