@@ -213,6 +213,7 @@ def test_a_certificate_that_is_none_is_a_usage_error() -> None:
         ("https://mimir.example/prometheus", "https://mimir.example/prometheus"),
         ("http://vm:8481/select/0/prometheus/api/v1", "http://vm:8481/select/0/prometheus"),
         ("http://[fd00::1]:9090", "http://[fd00::1]:9090"),
+        ("http://prom:9090/graph", "http://prom:9090"),
     ],
 )
 def test_addresses(given: str, read: str) -> None:

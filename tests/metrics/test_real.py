@@ -164,6 +164,9 @@ def test_a_selector_that_fits_nothing_is_no_data(server: Prometheus) -> None:
     hosts = hosts_named("bound")
     analysis = analyse_metrics(server.url, hosts, selector='cluster="b"', environment={})
     assert {result.kind for result in analysis.results} == {Kind.UNDECIDABLE}
+    (told,) = (each for each in analysis.results if each.check == "runtime.comm-bound")
+    assert 'no series of bound with cluster="b"; no host has that' in told.worst.verdict.reason
+    assert "mend commcheck_prometheus_selector" in told.worst.verdict.reason
 
 
 def test_a_run_asks_once_and_is_judged_again_offline(server: Prometheus, tmp_path: Path) -> None:
@@ -212,6 +215,10 @@ def test_a_query_that_is_none_is_told_by_the_server(server: Prometheus) -> None:
     grid = Grid(server.metrics.now - 600, 60.0, 11)
     with pytest.raises(ServerRefused, match="bad_data"):
         Server(server.url, Access()).query_range("sum by (", grid)
+    twice = "DCGM_FI_DEV_GPU_UTIL * on() node_infiniband_rate_bytes_per_second"
+    with pytest.raises(ServerRefused, match=r"HTTP 422\): execution: found duplicate") as refused:
+        Server(server.url, Access()).query_range(twice, grid)
+    assert "commcheck_prometheus_selector" in refused.value.remedy
     with pytest.raises(ServerRefused, match="exceeded maximum resolution"):
         Server(server.url, Access()).query_range("up", Grid(0, 1.0, 20_000))
     assert Server(server.url, Access()).query_range("no_such_metric", grid).series == ()

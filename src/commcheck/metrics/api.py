@@ -245,7 +245,11 @@ def _refused(url: str, error: urllib.error.HTTPError) -> ServerRefused:
     except (ValueError, RecursionError, OSError, http.client.HTTPException):
         document = None
     told = f": {_told(document)}" if isinstance(document, dict) else ""
-    return ServerRefused(f"{url} refuses (HTTP {code}){told}")
+    # Too many samples or series, too slow: Prometheus says 422 and 503, proxies 504, Mimir 422.
+    remedy = "set commcheck_prometheus_selector to the labels of this fleet, if there are others"
+    return ServerRefused(
+        f"{url} refuses (HTTP {code}){told}", remedy if code in (422, 503, 504) else ""
+    )
 
 
 def _told(document: Mapping[str, Any]) -> str:

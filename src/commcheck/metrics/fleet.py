@@ -227,6 +227,8 @@ class _Work:
 def share(told: Told, target: Target | None, names: Sequence[str]) -> dict[str, Any]:
     """What one host's frame holds."""
     document: dict[str, Any] = {"server": target.url if target else "", "names": list(names)}
+    if target is not None and target.selector:
+        document["selector"] = target.selector
     if told.problem is not None or told.grid is None:
         problem = told.problem or ServerSilent("nothing was told")
         document["problem"] = [type(problem).__name__, problem.reason, problem.remedy]

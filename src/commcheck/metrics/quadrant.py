@@ -240,9 +240,13 @@ def _no_data(metrics: Metrics) -> Verdict:
     names = ", ".join(metrics.names)
     if not metrics.lines:
         known = f"; it knows {', '.join(metrics.others)}" if metrics.others else ""
+        within = f" with {metrics.selector}" if metrics.selector else ""
+        turn_on = "set commcheck_prometheus_name, or have the host's exporters scraped"
+        if within and not known:
+            turn_on = f"no host has that: mend commcheck_prometheus_selector, or {turn_on}"
         return undecidable(
-            f"{metrics.server} has no series of {names}{known}{metrics.warned}",
-            turn_on="set commcheck_prometheus_name, or have the host's exporters scraped",
+            f"{metrics.server} has no series of {names}{within}{known}{metrics.warned}",
+            turn_on=turn_on,
         )
     return undecidable(
         f"{metrics.server} has nothing of the accelerators of {names}{metrics.warned}",

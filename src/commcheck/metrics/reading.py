@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What monitoring knows of the host on a grid of instants (s since 1970).
+    """What monitoring knows of the host on a grid of instants (s since 1970), and was asked for.
 
     ``lines`` by the catalogue's names; a metric that is not exported has none. ``others``: where
     no series is the host's, some hosts that the server does know. ``strays``: where the host has
@@ -56,6 +56,7 @@ class Metrics:
     warnings: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     strays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    selector: str = ""
 
     def of(self, *names: str) -> tuple[Line, ...]:
         """The series of some metrics."""
@@ -136,6 +137,7 @@ def _metrics(document: Mapping[str, Any]) -> Metrics:
         },
         warnings=tuple(map(str, document.get("warnings", ()))),
         others=tuple(map(str, document.get("others", ()))),
+        selector=str(document.get("selector", "")),
         strays={
             str(kind): tuple(map(str, found)) for kind, found in document.get("strays", {}).items()
         },

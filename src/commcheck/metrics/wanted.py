@@ -13,6 +13,8 @@ from commcheck.metrics.catalog import SELECTOR as MATCHERS
 def read_url(value: object) -> str:
     """A server's address, with the path below which it serves ``/api/v1``; no slash at its end.
 
+    ``/api/v1`` itself, and ``/graph`` as a browser shows it, are left out.
+
     Raises ``ValueError`` where it is none, or where it holds a password.
     """
     text = value.strip().rstrip("/") if isinstance(value, str) else ""
@@ -30,7 +32,7 @@ def read_url(value: object) -> str:
         )
     if re.search(r"[\s\x00-\x1f\x7f]", text):
         raise ValueError("wanted an address without blanks")
-    return text.removesuffix("/api/v1")
+    return text.removesuffix("/api/v1").removesuffix("/graph")
 
 
 def read_selector(value: object) -> str:
