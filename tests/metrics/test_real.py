@@ -133,6 +133,8 @@ def test_the_command_ends_in_one_screen_and_a_chart(server: Prometheus, tmp_path
     result = commcheck(tmp_path, "analyze", "metrics", "--url", server.url, *hosts)
     assert result.return_value == 1
     assert "SM active 12%, NIC mlx5_0 at 92% of 50 GB/s" in result.stdout
+    assert "1 of 2 watched hosts" in result.stdout
+    assert " files" not in result.stdout
     (folder,) = (path for path in (tmp_path / "reports").iterdir() if not path.is_symlink())
     assert '<svg class="chart"' in (folder / "report.html").read_text()
 

@@ -71,6 +71,7 @@ def analyse_metrics(
         notes=_notes(shares, results),
         screen=_screen(results),
         facts={"hosts": {share.plan.host.name: share.facts for share in shares}},
+        noun="watched host",
     )
 
 
