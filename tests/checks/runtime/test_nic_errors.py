@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -155,6 +156,20 @@ def test_each_cause_has_its_verdict() -> None:
 )
 def test_what_was_not_watched_is_unknown(metrics: Metrics) -> None:
     (verdict,) = judge_metrics(metrics, RAILS, by_design=False, limits=Limits())
+    assert verdict.kind is Kind.UNDECIDABLE
+
+
+def test_a_port_that_came_minutes_ago_hides_no_other() -> None:
+    """A VF comes back from a pod; it counts only where the inventory says that it trains."""
+    metrics = watched(CLEAN)
+    young = Line({"device": "mlx5_7", "port": "1"}, (None,) * (POINTS - 2) + (0.0, 0.0))
+    lines = {"link_downed": (*metrics.lines["link_downed"], young)}
+    metrics = replace(metrics, lines=lines)
+    (verdict,) = judge_metrics(metrics, (), by_design=False, limits=Limits())
+    assert verdict.status is Status.PASS
+    assert "grew in 24 h; mlx5_7 watched for less than" in verdict.reason
+    rails = ("mlx5_0", "mlx5_7")
+    (verdict,) = judge_metrics(metrics, rails, by_design=False, limits=Limits())
     assert verdict.kind is Kind.UNDECIDABLE
 
 
