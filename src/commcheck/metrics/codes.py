@@ -28,7 +28,7 @@ def codes(metrics: Metrics) -> Iterator[Code]:
     """
     by_gpu: dict[str, list[Line]] = {}
     for line in metrics.of("xid", "xid_most"):
-        by_gpu.setdefault(line.labels.get("gpu", "?"), []).append(line)
+        by_gpu.setdefault(line.gpu, []).append(line)
     watched = _first([line for lines in metrics.lines.values() for line in lines])
     found = [
         each for gpu, lines in by_gpu.items() for each in _of_gpu(gpu, lines, watched, metrics)

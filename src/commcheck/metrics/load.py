@@ -132,7 +132,7 @@ def _gpu_load(
 
 def _gpu(line: Line) -> str:
     """A GPU, or a slice of one, by the labels of dcgm-exporter."""
-    return "/".join(filter(None, (line.labels.get("gpu", "?"), line.labels.get("GPU_I_ID", ""))))
+    return "/".join(filter(None, (line.gpu, line.labels.get("GPU_I_ID", ""))))
 
 
 def _gpu_compute(metrics: Metrics, jobs: Jobs, limits: Limits) -> tuple[Compute | None, str]:

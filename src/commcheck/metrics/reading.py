@@ -37,6 +37,11 @@ class Line:
         """The samples."""
         return [value for value in self.values if value is not None]
 
+    @property
+    def gpu(self) -> str:
+        """The GPU's number, or its UUID where a relabelling has dropped that; else ``?``."""
+        return self.labels.get("gpu") or self.labels.get("UUID") or "?"
+
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
@@ -109,7 +114,7 @@ def _refuse_two_hosts(metrics: Metrics) -> None:
     for lines in metrics.lines.values():
         seen: dict[tuple[str, str], dict[str, set[int]]] = {}
         for line in lines:
-            slot = (line.labels.get("gpu", ""), line.labels.get("GPU_I_ID", ""))
+            slot = (line.gpu, line.labels.get("GPU_I_ID", ""))
             places = {place for place, value in enumerate(line.values) if value is not None}
             if uuid := line.labels.get("UUID"):
                 seen.setdefault(slot, {}).setdefault(uuid, set()).update(places)

@@ -95,6 +95,8 @@ def test_two_hosts_of_one_name_are_not_judged_as_one() -> None:
     # Two exporters on one host, and a GPU that was replaced, are no second host.
     assert judged(twins(31, "GPU-a")).verdict.status is Status.FAIL
     assert judged(twins(5)).verdict.status is Status.FAIL
+    # Nor are the GPUs of a host whose numbers a relabelling has dropped.
+    assert judged(twins(31).replace('"gpu": "0", ', "")).verdict.status is Status.FAIL
 
 
 @pytest.mark.parametrize(("platform", "says"), [("gpu-tcp", "TCP"), ("gpu-efa", "EFA")])
