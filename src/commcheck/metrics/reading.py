@@ -112,20 +112,24 @@ def parse(output: Output) -> Metrics:
 def _refuse_two_hosts(metrics: Metrics) -> None:
     """A server of many clusters knows many a ``node-01``: two GPUs of one number tell."""
     for lines in metrics.lines.values():
-        seen: dict[tuple[str, str], dict[str, set[int]]] = {}
+        slots: dict[tuple[str, str], dict[str, list[Line]]] = {}
         for line in lines:
-            slot = (line.gpu, line.labels.get("GPU_I_ID", ""))
-            places = {place for place, value in enumerate(line.values) if value is not None}
             if uuid := line.labels.get("UUID"):
-                seen.setdefault(slot, {}).setdefault(uuid, set()).update(places)
-        for (gpu, _), by_uuid in seen.items():
+                slot = (line.gpu, line.labels.get("GPU_I_ID", ""))
+                slots.setdefault(slot, {}).setdefault(uuid, []).append(line)
+        for (gpu, _), by_uuid in slots.items():
             for one, other in combinations(sorted(by_uuid), 2):
-                if len(by_uuid[one] & by_uuid[other]) > _BY_CHANCE:
+                if len(_told_at(by_uuid[one]) & _told_at(by_uuid[other])) > _BY_CHANCE:
                     raise TwoHosts(
                         f"{metrics.server} has two GPUs {gpu} of {metrics.names[0]} at once, {one} "
                         f"and {other}: hosts of two clusters share the name",
                         "set commcheck_prometheus_selector to what tells them apart, as cluster",
                     )
+
+
+def _told_at(lines: Iterable[Line]) -> set[int]:
+    """The instants at which one of the series has a sample."""
+    return {place for line in lines for place, v in enumerate(line.values) if v is not None}
 
 
 def _metrics(document: Mapping[str, Any]) -> Metrics:
