@@ -22,6 +22,8 @@ TCPX the RDMA series are missing, and plain sockets are the fast path.
 
 from __future__ import annotations
 
+from typing import Final
+
 from commcheck.check import FLEET, Check, Unread, expects, not_applicable, tries
 from commcheck.errors import Unjudgeable
 from commcheck.expect import LINE_RATE_GBITS
@@ -30,7 +32,7 @@ from commcheck.metrics import quadrant
 from commcheck.metrics.causes import BOUND, CHECK_ID, RDMA_UNUSED, TITLE, WAITING
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.reading import LOAD_METRICS, Metrics
-from commcheck.metrics.wanted import NAME, SELECTOR, URL
+from commcheck.metrics.wanted import NAMES, SELECTOR, URL
 from commcheck.model import Machine, Verdict, Wanted
 
 
@@ -47,8 +49,15 @@ class Want:
 
     url: Wanted[str | None] = expects(URL)
     selector: Wanted[str | None] = expects(SELECTOR)
-    name: Wanted[str | None] = expects(NAME)
+    names: Wanted[tuple[str, ...] | None] = expects(NAMES)
     line_rate_gbits: Wanted[int | None] = expects(LINE_RATE_GBITS)
+
+
+_NO_RDMA: Final = {
+    "gpu-tcp": "its network is TCP, whose ports are not judged: commcheck analyze trace DIR",
+    "gpu-efa": "node_exporter tells nothing of EFA's ports: commcheck analyze trace DIR",
+}
+"""By platform what to do where its NICs are no RDMA ports that node_exporter knows."""
 
 
 def judge(seen: Seen, machine: Machine, want: Want, limits: Limits) -> Verdict:
@@ -58,8 +67,9 @@ def judge(seen: Seen, machine: Machine, want: Want, limits: Limits) -> Verdict:
     if isinstance(seen.metrics, Unread):
         unread = seen.metrics
         raise Unjudgeable(unread.reason, unread.remedy, type_name=unread.error)
-    rails = [rail.label for rail in machine.rails if rail.present and rail.fabric]
-    return quadrant.judge(seen.metrics, rails or None, want.line_rate_gbits.value, limits)
+    rails = {rail.label: len(rail.ports) for rail in machine.rails if rail.present and rail.fabric}
+    rate, no_rdma = want.line_rate_gbits.value, _NO_RDMA.get(machine.platform, "")
+    return quadrant.judge(seen.metrics, rails or None, rate, limits, no_rdma)
 
 
 CHECK = Check(

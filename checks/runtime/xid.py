@@ -12,7 +12,8 @@ Mend: by the code. Reset the GPU or reboot the drained host (48, 62, 64, 95, 109
 to 150, 155, fatal SXid). Twice the same within days: the vendor, with ``nvidia-bug-report.log.gz``.
 Healthy though odd: most codes speak of a program, not of the GPU: 13, 31, 43, 45 come with every
 crash. 63 is a repair that worked, 94 an error that was kept to one program. A fault older than a
-day may have been mended since by a reset, which leaves no line: it is a warning. Where Xid 154 says
+day may have been mended since by a reset, which leaves no line: it is a warning, as is one that
+dcgm-exporter no longer shows, since it began anew after a reboot. Where Xid 154 says
 that nothing is left to do, what came before it is over.
 """
 
@@ -167,7 +168,7 @@ OFF_THE_BUS = Cause(
         "A GPU fell off the bus or has no power: it comes back only when the host is powered off.",
         "GPU 掉卡或供电异常：只有断电重启才能恢复。",
     ),
-    remedies=(POWER, REPORT),
+    remedies=(REPORT, POWER),  # what the power cycle would wipe
 )
 TO_WATCH = Cause(
     slug="xid-to-watch",
@@ -226,13 +227,15 @@ def _of_metrics(log: Unread, metrics: Metrics | Unread, limits: Limits) -> Verdi
     changes = [] if isinstance(metrics, Unread) else list(codes(metrics))
     told = [(each, look_up(each.code, "", of_switch=False)) for each in changes]
     measured = {"reports": [f"Xid {each.code} on GPU {each.gpu}" for each, _ in told[:20]]}
-    # What came up of late is no less true where something worse stands there from before.
-    fresh = [each for each in told if _is_recent(each[0].ago_s, limits)]
+    # What came up of late is no less true where something worse stands there from before. What is
+    # shown no more may have been mended by what started the exporter anew: a reboot, a power cycle.
+    fresh = [each for each in told if not each[0].over and _is_recent(each[0].ago_s, limits)]
     for shown, say in ((fresh, failed), (told, warned)):
         for ask in _WORST:
             if mine := [each for each in shown if each[1].ask is ask]:
                 last, meaning = mine[0]
                 ago = "before that day" if last.ago_s is None else f"{length(last.ago_s)} ago"
+                ago += ", 0 since the exporter's new start" if last.over else ""
                 more = f" and {len(mine) - 1} more" if len(mine) > 1 else ""
                 reason = (
                     f"dcgm-exporter: Xid {last.code} on GPU {last.gpu} ({meaning.meaning}, {ago})"

@@ -20,6 +20,7 @@ class Analysis:
     ``checks``: what was asked. ``results``: a result's host is what it is about: a file, a rank, a
     host, or ``@job`` for the whole. ``notes``: what was judged, what was not, and what to turn on.
     ``screen``: the few lines that a person came for. ``facts``: all that was read, as plain JSON.
+    ``noun``: what was counted where that is no file.
     """
 
     checks: tuple[PlannedCheck, ...]
@@ -27,6 +28,7 @@ class Analysis:
     notes: tuple[str, ...] = ()
     screen: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
+    noun: str = "file"
 
 
 def record_of(
@@ -54,7 +56,7 @@ def record_of(
             inventory_digest=hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16],
             settings=settings,
             strict=strict,
-            noun="file",
+            noun=analysis.noun,
         ),
         plan=Plan(
             hosts=tuple(host for host in cases if not host.startswith("@")),

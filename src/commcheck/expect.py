@@ -164,8 +164,9 @@ GID_FAMILY: Final = Key(
 ADAPTIVE_ROUTING: Final = Key(
     name="commcheck_adaptive_routing",
     read=yes_or_no,
-    defaults={"": False},
-    source="most fabrics keep the packets of a queue pair in order",
+    defaults={"": False, "gpu-ib": True},
+    source="most Ethernet fabrics keep the packets of a queue pair in order; NVIDIA's subnet "
+    "manager turns adaptive routing on (InfiniBand Cluster Bring-up Procedure)",
     meaning="whether the fabric sprays the packets of a queue pair over many paths",
 )
 

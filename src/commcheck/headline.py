@@ -21,7 +21,11 @@ LAYERS: Final[Mapping[Layer, str]] = {
 }
 """Chinese names."""
 
-_COUNTED: Final[Mapping[str, str]] = {"host": "台主机", "file": "个文件"}
+_COUNTED: Final[Mapping[str, str]] = {
+    "host": "台主机",
+    "watched host": "台受监控主机",
+    "file": "个文件",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ def fleet(now: float) -> Metrics:
     gpu_host(metrics, "only-util", {UTIL: 100.0}, {"mlx5_0": quick})
     gpu_host(metrics, "tensor", {ENGINE: 0.97, TENSOR: 0.01, UTIL: 100.0}, {"mlx5_0": quick})
     gpu_host(metrics, "no-nic", {SM: 0.12, UTIL: 100.0})
+    gpu_host(metrics, "192.0.2.7", {}, {"mlx5_0": quick})  # of no-nic: its node_exporter
     npu_host(metrics, "npu-bound", 6.0, 23_000.0)
     npu_host(metrics, "npu-computing", 71.0, 4_000.0)
     for name in ("bound", "overlapped", "computing"):

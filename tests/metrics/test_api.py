@@ -17,7 +17,8 @@ from commcheck.errors import Unjudgeable, UsageError
 from commcheck.metrics import api, fleet
 from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerRefused, ServerSilent, read_matrix
-from commcheck.metrics.wanted import read_selector, read_url
+from commcheck.metrics.catalog import SUBJECTS, Query
+from commcheck.metrics.wanted import read_names, read_selector, read_url
 from commcheck.model import Host
 from tests.metrics.stub import Reply, Stub, send, stub
 
@@ -36,6 +37,23 @@ def test_a_series_is_laid_on_the_grid() -> None:
     )
     assert answer.series[0].values == (0.5, None, None)
     assert answer.warnings == ("partial",)
+
+
+@pytest.mark.parametrize("step_s", [60.0, 900.0])
+def test_a_grid_ends_at_the_last_minute_whatever_its_step(step_s: float) -> None:
+    grid = Grid.until(1_700_000_459.9, step_s, 97)
+    assert grid.end == 1_700_000_400  # a multiple of 60, and none of 900
+    assert grid.end - grid.start == 96 * step_s
+    assert Grid.until(1_700_000_401.0, step_s, 97) == grid
+
+
+def test_victoriametrics_is_told_to_leave_the_grid_where_it_is() -> None:
+    """Of 50 points and more it would else move start and end to whole steps."""
+    with stub(lambda handler, _path, _form: send(handler, json.dumps(matrix()).encode())) as server:
+        Server(server.url, Access()).query_range("up", Grid.until(1_700_000_401.0, 900.0, 97))
+        ((_, form),) = server.asked
+        assert form["nocache"] == "1"
+        assert float(form["end"]) % 900
 
 
 @pytest.mark.parametrize(
@@ -195,6 +213,7 @@ def test_a_certificate_that_is_none_is_a_usage_error() -> None:
         ("https://mimir.example/prometheus", "https://mimir.example/prometheus"),
         ("http://vm:8481/select/0/prometheus/api/v1", "http://vm:8481/select/0/prometheus"),
         ("http://[fd00::1]:9090", "http://[fd00::1]:9090"),
+        ("http://prom:9090/graph", "http://prom:9090"),
     ],
 )
 def test_addresses(given: str, read: str) -> None:
@@ -215,6 +234,35 @@ def test_what_is_no_address(given: object) -> None:
 @pytest.mark.parametrize("given", ['cluster="a"', '{cluster="a",job=~"dcgm|node"}'])
 def test_selectors(given: str) -> None:
     assert read_selector(given) == given.strip("{}")
+
+
+def test_what_tells_a_job_tells_none_of_its_nics() -> None:
+    selector = 'cluster="a,b",exported_namespace="t",gpu!="3",pods="x",pod=~"t-.*",hpc_job="7"'
+    asked = {
+        query.name: query.expr(selector) for each in SUBJECTS.values() for query in each.queries
+    }
+    assert asked["sm"] == f"avg_over_time(DCGM_FI_PROF_SM_ACTIVE{{{selector}}}[5m])"
+    rate = 'rate(node_infiniband_port_data_transmitted_bytes_total{cluster="a,b",pods="x"}[5m])'
+    assert asked["nic_tx"] == rate
+    assert asked["net_tx"].endswith(',cluster="a,b",pods="x"}[5m])')
+    assert asked["link_downed"] == 'node_infiniband_link_downed_total{cluster="a,b",pods="x"}'
+    assert Query("nic_rate", "node_infiniband_rate_bytes_per_second").expr('pod="a"') == (
+        "node_infiniband_rate_bytes_per_second"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [(" gpu-01 ", ("gpu-01",)), ("gpu-01,10.0.0.1", ("gpu-01", "10.0.0.1")), (["a"], ("a",))],
+)
+def test_names_in_metrics(given: object, read: tuple[str, ...]) -> None:
+    assert read_names(given) == read
+
+
+@pytest.mark.parametrize("given", ["", " , ", 7, [], ["a", 7], "a" * 256, {"a": 1}])
+def test_what_is_no_name_in_metrics(given: object) -> None:
+    with pytest.raises(ValueError, match="wanted the host's name in metrics"):
+        read_names(given)
 
 
 @pytest.mark.parametrize("given", ["", "a=b", '{a="b"', '{a="b"} or up', 'a="b"}[5m]', 7])

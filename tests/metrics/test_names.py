@@ -19,6 +19,9 @@ from commcheck.metrics.names import Index, called, short
         ({"instance": "fd00::1"}, ["fd00::1"]),
         ({"instance": "gpu-01.pod1.example"}, ["gpu-01.pod1.example"]),
         ({"node": "gpu-01", "instance": ""}, ["gpu-01"]),
+        ({"instance": "gpu-01:metrics"}, ["gpu-01"]),
+        ({"kubernetes_io_hostname": "gpu-01", "Hostname": "dcgm-x7k2p"}, ["dcgm-x7k2p", "gpu-01"]),
+        ({"k8s_node_name": "gpu-01", "host_name": "gpu-01.a"}, ["gpu-01", "gpu-01.a"]),
         ({"job": "node"}, []),
     ],
 )
@@ -57,6 +60,22 @@ def test_series_of_a_host(hosts: list[dict[str, str]], names: tuple[str, ...], c
     assert len(index(*hosts).of(names).get("sm", [])) == count
 
 
-def test_the_name_of_a_container_does_not_hide_the_host() -> None:
-    labels = {"Hostname": "3f2a9c", "instance": "gpu-01:9400"}
-    assert index(labels, known=("gpu-01",)).of(("gpu-01",))
+@pytest.mark.parametrize(
+    ("host", "told"), [("gpu-01", "gpu-01"), ("gpu-01", "gpu-01.pod1"), ("gpu-01.pod1", "gpu-01")]
+)
+def test_the_name_of_a_container_does_not_hide_the_host(host: str, told: str) -> None:
+    labels = {"Hostname": "3f2a9c", "instance": f"{told}:9400"}
+    assert index(labels, known=(host,)).of((host,))
+
+
+def test_a_host_of_another_domain_is_not_taken_for_a_known_one() -> None:
+    labels = {"Hostname": "3f2a9c", "instance": "gpu-01.b:9400"}
+    assert not index(labels, known=("gpu-01.a",)).of(("gpu-01.a",))
+
+
+def test_a_short_name_that_two_hosts_may_have_is_nobodys() -> None:
+    made = index({"Hostname": "gpu-01"}, known=("gpu-01.a", "gpu-01.b"))
+    assert not made.of(("gpu-01.a",))
+    assert index({"Hostname": "gpu-01"}, known=("gpu-01.a",)).of(("gpu-01.a",))
+    one = index({"Hostname": "gpu-01"}, known=("gpu-01.a", "192.0.2.1", "gpu-01"))
+    assert one.of(("gpu-01.a", "192.0.2.1", "gpu-01"))

@@ -26,7 +26,7 @@ from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerRefused, ServerSilent
 from commcheck.metrics.offline import analyse_metrics, hosts_named
 from commcheck.model import Kind, Status
-from tests.metrics.fleet import fleet
+from tests.metrics.fleet import day, fleet
 from tests.metrics.prometheus import WHY_NOT, Metrics, Prometheus
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
@@ -80,6 +80,47 @@ def test_every_host_gets_its_verdict(server: Prometheus) -> None:
     }
 
 
+def test_what_broke_minutes_ago_is_told_though_nothing_says_how_busy_it_is(tmp_path: Path) -> None:
+    metrics = Metrics(time.time())
+    gpu = {"gpu": "1", "Hostname": "gpu-01", "instance": "192.0.2.7:9400"}
+    day(metrics, "gpu-02", "node_infiniband_link_downed_total", {5 / 60: 8.0}, device="mlx5_0")
+    for code, (minutes, until) in {"0": (1440.0, 5.0), "79": (4.0, 0.0)}.items():
+        times = metrics.times(minutes, 60.0, until)
+        labels = {**gpu, "err_code": code}
+        metrics.add("DCGM_FI_DEV_XID_ERRORS", labels, ((when, float(code)) for when in times))
+    metrics.add("DCGM_FI_DEV_XID_ERRORS", {**gpu, "Hostname": "gpu-03"},
+                ((when, 94.0) for when in metrics.times(1440.0, 300.0)))  # fmt: skip
+    with Prometheus(tmp_path, metrics) as running:
+        hosts = hosts_named("gpu-[01:03]")
+        analysis = analyse_metrics(running.url, hosts, environment={})
+    causes = {
+        (result.host, result.check): result.worst.verdict.cause
+        for result in analysis.results
+        if result.status is Status.FAIL
+    }
+    assert {case: cause.slug for case, cause in causes.items() if cause} == {
+        ("gpu-01", "runtime.xid"): "xid-off-the-bus",
+        ("gpu-02", "runtime.nic-errors"): "nic-link-lost-before",
+    }
+    assert [note for note in analysis.notes if "xid" in note] == [
+        "runtime.xid: no fault among the last codes of the GPUs (gpu-03); the hosts' logs say more",
+        "runtime.xid: the server has no codes of the GPUs, DCGM_FI_DEV_XID_ERRORS (gpu-02): only "
+        "the hosts' logs can tell",
+        "runtime.xid: to watch: gpu-03: Xid 94 on GPU 1 (uncorrectable memory error, kept to one "
+        "program)",
+    ]
+
+
+def test_series_under_a_name_that_nobody_asks_about_are_pointed_at(server: Prometheus) -> None:
+    """Only the accelerators of a host carry its name: its NICs are known by an address."""
+    (told,) = [
+        result.worst.verdict.reason
+        for result in analyse_metrics(server.url, hosts_named("no-nic"), environment={}).results
+        if result.check == "runtime.comm-bound"
+    ]
+    assert "the server has NICs of 192.0.2.7, which no host here is called" in told
+
+
 def commcheck(tmp_path: Path, *words: str) -> Result:
     args = [*words, "-o", str(tmp_path / "reports")]
     # Wide: what is looked for must not be cut at the edge of whatever terminal runs the tests.
@@ -92,6 +133,8 @@ def test_the_command_ends_in_one_screen_and_a_chart(server: Prometheus, tmp_path
     result = commcheck(tmp_path, "analyze", "metrics", "--url", server.url, *hosts)
     assert result.return_value == 1
     assert "SM active 12%, NIC mlx5_0 at 92% of 50 GB/s" in result.stdout
+    assert "1 of 2 watched hosts" in result.stdout
+    assert " files" not in result.stdout
     (folder,) = (path for path in (tmp_path / "reports").iterdir() if not path.is_symlink())
     assert '<svg class="chart"' in (folder / "report.html").read_text()
 
@@ -101,6 +144,7 @@ def test_an_inventory_tells_the_training_nics(server: Prometheus, tmp_path: Path
     inventory.write_text(
         f"storage commcheck_nics=mlx5_0\n"
         f"renamed commcheck_prometheus_name=bound\n"
+        f"halves commcheck_prometheus_name=no-nic,192.0.2.7\n"
         f"[all:vars]\ncommcheck_prometheus_url={server.url}\n"
     )
     result = commcheck(tmp_path, "analyze", "metrics", "-i", str(inventory), "--format", "json")
@@ -110,7 +154,11 @@ def test_an_inventory_tells_the_training_nics(server: Prometheus, tmp_path: Path
         for each in document["verdicts"]
         if each["check"] == "runtime.comm-bound"
     }
-    assert causes == {"storage": "accelerators-wait", "renamed": "communication-bound"}
+    assert causes == {
+        "storage": "accelerators-wait",
+        "renamed": "communication-bound",
+        "halves": "communication-bound",
+    }
     assert document["facts"]["hosts"]["storage"]["nic"]["name"] == "NIC mlx5_0"
 
 
@@ -118,6 +166,9 @@ def test_a_selector_that_fits_nothing_is_no_data(server: Prometheus) -> None:
     hosts = hosts_named("bound")
     analysis = analyse_metrics(server.url, hosts, selector='cluster="b"', environment={})
     assert {result.kind for result in analysis.results} == {Kind.UNDECIDABLE}
+    (told,) = (each for each in analysis.results if each.check == "runtime.comm-bound")
+    assert 'no series of bound with cluster="b"; no host has that' in told.worst.verdict.reason
+    assert "mend commcheck_prometheus_selector" in told.worst.verdict.reason
 
 
 def test_a_run_asks_once_and_is_judged_again_offline(server: Prometheus, tmp_path: Path) -> None:
@@ -154,6 +205,7 @@ def test_a_server_that_is_not_there_is_an_error_and_no_pass(tmp_path: Path) -> N
     result = commcheck(tmp_path, *args)
     assert result.return_value == 3
     assert "http://127.0.0.1:9 cannot be reached" in result.stdout
+    assert "codes of the GPUs" not in result.stdout
 
 
 def test_a_path_below_which_nothing_answers(server: Prometheus) -> None:
@@ -165,6 +217,10 @@ def test_a_query_that_is_none_is_told_by_the_server(server: Prometheus) -> None:
     grid = Grid(server.metrics.now - 600, 60.0, 11)
     with pytest.raises(ServerRefused, match="bad_data"):
         Server(server.url, Access()).query_range("sum by (", grid)
+    twice = "DCGM_FI_DEV_GPU_UTIL * on() node_infiniband_rate_bytes_per_second"
+    with pytest.raises(ServerRefused, match=r"HTTP 422\): execution: found duplicate") as refused:
+        Server(server.url, Access()).query_range(twice, grid)
+    assert "commcheck_prometheus_selector" in refused.value.remedy
     with pytest.raises(ServerRefused, match="exceeded maximum resolution"):
         Server(server.url, Access()).query_range("up", Grid(0, 1.0, 20_000))
     assert Server(server.url, Access()).query_range("no_such_metric", grid).series == ()

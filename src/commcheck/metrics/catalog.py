@@ -6,7 +6,7 @@ infiniband and netdev collectors; npu-exporter of Ascend MindCluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from commcheck.lazy import dataclass, regex
@@ -20,11 +20,18 @@ RATE: Final = "rate({metric}[5m])"
 """Five minutes hold four scrapes also where one is made every minute; fewer make rate() guess."""
 
 LAST: Final = "{metric}"
+MOST: Final = "max_over_time({metric}[15m])"
 
-SELECTOR: Final = regex(
-    r'[a-zA-Z_][a-zA-Z0-9_]*(?:=~|!~|!=|=)"[^"\\\n]*"(?:,[a-zA-Z_][a-zA-Z0-9_]*(?:=~|!~|!=|=)"[^"\\\n]*")*'
-)
+_MATCHER: Final = r'[a-zA-Z_][a-zA-Z0-9_]*(?:=~|!~|!=|=)"[^"\\\n]*"'
+_EACH: Final = regex(_MATCHER)
+SELECTOR: Final = regex(rf"{_MATCHER}(?:,{_MATCHER})*")
 """Label matchers as within the braces of PromQL."""
+
+_OF_A_JOB: Final = regex(
+    r"(?:(?:exported_)?(?:pod|namespace|container)|(?:pod|container)_name|hpc_job"
+    r"|gpu|UUID|modelName|GPU_I_ID|GPU_I_PROFILE|id|model_name)[=!]"
+)
+"""Labels that tell accelerators of a job. Of NICs they tell at most the pod of the exporter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +46,22 @@ class Query:
 
     def expr(self, selector: str) -> str:
         """The query. ``selector``: label matchers that tell this fleet from others, or ""."""
-        matchers = ",".join(filter(None, (self.only, selector)))
+        matchers = ",".join(filter(None, (self.only, *self._of(selector))))
         return self.form.format(metric=f"{self.metric}{{{matchers}}}" if matchers else self.metric)
 
+    def _of(self, selector: str) -> Iterator[str]:
+        """What of a selector this metric can be asked by: no port belongs to a job."""
+        for matcher in _EACH.findall(selector):
+            if not (self.metric.startswith("node_") and _OF_A_JOB.match(matcher)):
+                yield matcher
 
-_REAL: Final = 'device!~"lo|veth.*|docker.*|cali.*|cni.*|flannel.*|br-.*|virbr.*|tunl.*|dummy.*"'
+
+_REAL: Final = (
+    'device!~"lo|veth.*|docker.*|cali.*|cni.*|flannel.*|br-.*|virbr.*|tunl.*|dummy.*'
+    '|lxc.*|cilium.*|eni[0-9a-f]{11}|azv.*|gke[0-9a-f]{11}"'
+)
+"""Not the ends of pods, of which a node has a hundred (Calico, Cilium, EKS, AKS, GKE): what passes
+there passes a real one, too, and with them the answer for a thousand nodes would be too long."""
 
 LOAD: Final = (
     Query("sm", "DCGM_FI_PROF_SM_ACTIVE", MEAN),
@@ -94,10 +112,19 @@ NPU_COUNTERS: Final[Mapping[str, str]] = {
 
 FAULTS: Final = (
     Query("xid", "DCGM_FI_DEV_XID_ERRORS"),  # the code of the last one, not how many there were
+    # What stood there between two instants, before the next report took its place (45 after 79).
+    Query("xid_most", "DCGM_FI_DEV_XID_ERRORS", MOST),
     *(Query(name, metric) for name, metric in COUNTERS.items()),
     *(Query(name, metric, family=NPU) for name, metric in NPU_COUNTERS.items()),
 )
 """What should not grow."""
+
+
+KINDS: Final[Mapping[str, Sequence[str]]] = {
+    "accelerators": ("sm", "engine", "util_percent", "npu_percent"),
+    "NICs": ("nic_tx", "nic_rate", "npu_tx_mbytes"),
+}
+"""The queries that tell whether the server has such a thing of a host that trains."""
 
 
 @dataclass(frozen=True, slots=True)

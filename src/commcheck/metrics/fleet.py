@@ -24,7 +24,7 @@ from commcheck.metrics import catalog
 from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerSilent
 from commcheck.metrics.names import Index
-from commcheck.metrics.wanted import NAME, SELECTOR, URL
+from commcheck.metrics.wanted import NAMES, SELECTOR, URL
 from commcheck.model import GPUS, Host, Machine
 from commcheck.plan import HostPlan
 
@@ -85,9 +85,9 @@ class Fleet:
 
 def names_of(host: Host, machine: Machine | None = None) -> tuple[str, ...]:
     """The names under which a host may stand in metrics, the surest first."""
-    declared = NAME.on(host, "").value
+    declared = NAMES.on(host, "").value
     if declared:
-        return (declared,)
+        return declared
     address = endpoint(host).address
     names = (host.name, address, machine.hostname if machine else "")
     return tuple(dict.fromkeys(filter(None, names)))
@@ -227,6 +227,8 @@ class _Work:
 def share(told: Told, target: Target | None, names: Sequence[str]) -> dict[str, Any]:
     """What one host's frame holds."""
     document: dict[str, Any] = {"server": target.url if target else "", "names": list(names)}
+    if target is not None and target.selector:
+        document["selector"] = target.selector
     if told.problem is not None or told.grid is None:
         problem = told.problem or ServerSilent("nothing was told")
         document["problem"] = [type(problem).__name__, problem.reason, problem.remedy]
@@ -245,7 +247,17 @@ def share(told: Told, target: Target | None, names: Sequence[str]) -> dict[str, 
         document["warnings"] = list(told.warnings)
     if not series:
         document["others"] = told.index.seen
+    strays = {
+        kind: told.index.strays(queries, _other_than(kind))
+        for kind, queries in catalog.KINDS.items()
+        if series.keys().isdisjoint(queries)
+    }
+    document["strays"] = {kind: found for kind, found in strays.items() if found}
     return document
+
+
+def _other_than(kind: str) -> list[str]:
+    return [query for other, queries in catalog.KINDS.items() if other != kind for query in queries]
 
 
 def _digits(value: float) -> float | None:

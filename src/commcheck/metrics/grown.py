@@ -46,6 +46,8 @@ def ports(metrics: Metrics, names: Iterable[str], label: str) -> dict[str, Port]
 
 def _port(line: Line, label: str) -> str:
     name, number = line.labels.get(label, "?"), line.labels.get("port", "1")
+    if label == "id":
+        return f"NPU {name}"
     return name if number == "1" else f"{name}/{number}"
 
 
@@ -55,10 +57,11 @@ def _grown(port: str, lines: Sequence[tuple[str, Line]], metrics: Metrics) -> Po
     ago: dict[str, float] = {}
     covered = 0.0
     steps: dict[str, int] = {}
-    there = set()
+    by_name: dict[str, list[Line]] = {}
     for name, line in lines:
-        there.add(name)
-        seen = [(place, v) for place, v in enumerate(line.values) if v is not None]
+        by_name.setdefault(name, []).append(line)
+    for name, told in by_name.items():
+        seen = _one_counter(told)
         covered = max(covered, (seen[-1][0] - seen[0][0]) * metrics.step_s)
         for (_, before), (place, now) in pairwise(seen):
             more = int(now - before if now >= before else now)
@@ -73,4 +76,15 @@ def _grown(port: str, lines: Sequence[tuple[str, Line]], metrics: Metrics) -> Po
     all_of_it = max(1, int(RECENT_S / metrics.step_s))
     goes_on = frozenset(name for name, count in steps.items() if count >= all_of_it)
     silent = metrics.silent_s(line for _, line in lines)
-    return Port(port, frozenset(there), added, recent, ago, goes_on, covered, silent)
+    return Port(port, frozenset(by_name), added, recent, ago, goes_on, covered, silent)
+
+
+def _one_counter(lines: Sequence[Line]) -> list[tuple[int, float]]:
+    """Where and what a counter was seen at, of all series that tell it.
+
+    They are many where two jobs or two replicas scrape one exporter, and one after the other where
+    its pod was replaced. The highest counts: a scrape that is a little older is no step back.
+    """
+    at = enumerate(zip(*(line.values for line in lines), strict=True))
+    told = ((place, [v for v in values if v is not None]) for place, values in at)
+    return [(place, max(values)) for place, values in told if values]

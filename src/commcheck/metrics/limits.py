@@ -36,6 +36,11 @@ class Limits:
     idle: float = limit(
         0.02, unit="of the time active", source="own default: monitoring itself takes less"
     )
+    util_high: float = limit(
+        0.50,
+        unit="of the time, some kernel running (GPU_UTIL)",
+        source="own default: SM active is never exactly 0 then (NVIDIA/dcgm-exporter issue 662)",
+    )
     least_min: float = limit(
         5.0, unit="min of training", source="the window of each mean, and of the alerting rule"
     )

@@ -21,19 +21,23 @@ from commcheck.judge import judge_host
 from commcheck.lazy import dataclass
 from commcheck.metrics import fleet
 from commcheck.metrics.causes import CHECK_ID
+from commcheck.metrics.codes import codes
 from commcheck.metrics.limits import Limits
 from commcheck.metrics.load import Load, load_of
 from commcheck.metrics.picture import curves
-from commcheck.metrics.reading import FAULT_METRICS, LOAD_METRICS, Metrics, parse
-from commcheck.metrics.wanted import NAME, SELECTOR, URL, read_selector, read_url
+from commcheck.metrics.reading import FAULT_METRICS, LOAD_METRICS, Line, Metrics, parse
+from commcheck.metrics.wanted import NAMES, SELECTOR, URL, read_selector, read_url
 from commcheck.model import UNKNOWN, Host, Layer, Machine, Origin, Rail, Result, Status, row
 from commcheck.plan import Asked, HostPlan
 from commcheck.report.cleaning import decode, one_line
+from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import PlannedCheck
+from commcheck.xids import Ask, look_up
 
 _CHECKS: Final = ("comm_bound.py", "nic_errors.py", "xid.py")
 _XID: Final = "runtime.xid"
 _LINES_MOST: Final = 16
+_FEW: Final = 4
 _GIVEN: Final = Origin("the command line")
 
 
@@ -67,6 +71,7 @@ def analyse_metrics(
         notes=_notes(shares, results),
         screen=_screen(results),
         facts={"hosts": {share.plan.host.name: share.facts for share in shares}},
+        noun="watched host",
     )
 
 
@@ -89,7 +94,7 @@ def _told(host: Host, url: str, selector: str) -> Host:
         variables={**host.variables, **given},
         origins={**host.origins, **dict.fromkeys(given, _GIVEN)},
     )
-    for each in (URL, SELECTOR, NAME, NICS, LINE_RATE_GBITS):
+    for each in (URL, SELECTOR, NAMES, NICS, LINE_RATE_GBITS):
         try:
             each.on(host, "")
         except ValueError as error:
@@ -100,37 +105,33 @@ def _told(host: Host, url: str, selector: str) -> Host:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What the server told of one host, by request, and read where it is its load."""
+    """What the server told of one host, by request, and read where it could be."""
 
     plan: HostPlan
     machine: Machine
     frames: Mapping[str, Frame]
     metrics: Metrics | None
+    faults: Metrics | None
     load: Load | None
 
     @classmethod
     def of(cls, plan: HostPlan, told: fleet.Fleet) -> _Share:
         """The share of a host that nobody visits: what its hardware is, metrics tell."""
         host = plan.host
-        frames = {}
-        for reader in (LOAD_METRICS, FAULT_METRICS):
-            request = Request(reader.commands[0], FLEET)
-            frames[request.key] = told.frame(host, None, request)
-        try:
-            frame = frames[Request(LOAD_METRICS.commands[0], FLEET).key]
-            metrics = parse(Output(decode(frame.stdout), rc=frame.rc or 0))
-        except Unjudgeable:
-            metrics = None
+        wanted = [Request(each.commands[0], FLEET) for each in (LOAD_METRICS, FAULT_METRICS)]
+        frames = {request.key: told.frame(host, None, request) for request in wanted}
+        metrics, faults = (_read(frame) for frame in frames.values())
         rails = _rails(host)
         load = None
         if metrics is not None:
             rate = LINE_RATE_GBITS.on(host, "").value
-            load = load_of(metrics, [each.label for each in rails] or None, rate, Limits())
+            load = load_of(metrics, {each.label: 0 for each in rails} or None, rate, Limits())
         declared = host.variables.get("commcheck_platform")
-        noun = load.noun if load is not None else ""
+        # What broke often no longer tells how busy it is.
+        noun = load.noun if load is not None else "GPU" if _codes(faults) else ""
         found = {"NPU": "ascend", "GPU": "gpu-ib"}.get(noun, UNKNOWN)
         machine = Machine(host.name, declared if isinstance(declared, str) else found, rails=rails)
-        return cls(plan, machine, frames, metrics, load)
+        return cls(plan, machine, frames, metrics, faults, load)
 
     @property
     def facts(self) -> dict[str, object]:
@@ -160,6 +161,19 @@ class _Share:
         return replace(result, findings=(replace(finding, verdict=verdict),))
 
 
+def _read(frame: Frame) -> Metrics | None:
+    """None where a frame holds the reason why nothing was told."""
+    try:
+        return parse(Output(decode(frame.stdout), rc=frame.rc or 0))
+    except Unjudgeable:
+        return None
+
+
+def _codes(faults: Metrics | None) -> tuple[Line, ...]:
+    """The series of the GPUs' last codes."""
+    return () if faults is None else faults.of("xid", "xid_most")
+
+
 def _rails(host: Host) -> tuple[Rail, ...]:
     """The training NICs that the inventory names."""
     rails = []
@@ -178,13 +192,52 @@ def _notes(shares: Sequence[_Share], results: Sequence[Result]) -> tuple[str, ..
         for each in share.metrics.warnings
     )
     notes = list(warnings)[:8]
-    if not any(result.check == _XID for result in results):
-        notes.append(f"{_XID}: no fault among the last codes of the GPUs; the hosts' logs say more")
+    notes += _about_codes(shares, results)
     if any(not share.machine.rails and share.load is not None for share in shares):
         notes.append(
             f"all RDMA ports count as training NICs: {NICS.name} in an inventory says which"
         )
     return tuple(notes)
+
+
+def _about_codes(shares: Sequence[_Share], results: Sequence[Result]) -> list[str]:
+    """What is known of hosts of whose GPUs no fault is told: seldom that there was none."""
+    told = {result.host for result in results if result.check == _XID}
+    silent = [
+        share
+        for share in shares
+        if share.faults is not None
+        and share.machine.platform != "ascend"
+        and share.plan.host.name not in told
+    ]
+    coded = [share for share in silent if _codes(share.faults)]
+    blind = [share for share in silent if not _codes(share.faults)]
+    notes = []
+    if coded:
+        notes.append(
+            f"{_XID}: no fault among the last codes of the GPUs ({_hosts(coded)}); the hosts' logs "
+            "say more"
+        )
+    if blind:
+        notes.append(
+            f"{_XID}: the server has no codes of the GPUs, DCGM_FI_DEV_XID_ERRORS "
+            f"({_hosts(blind)}): only the hosts' logs can tell"
+        )
+    watched = [
+        f"{share.plan.host.name}: Xid {each.code} on GPU {each.gpu} ({meaning.meaning})"
+        for share in coded
+        if share.faults is not None
+        for each in codes(share.faults)
+        if not each.over and (meaning := look_up(each.code, "", of_switch=False)).ask is Ask.WATCH
+    ]
+    if watched:
+        more = f" and {len(watched) - _FEW} more" if len(watched) > _FEW else ""
+        notes.append(f"{_XID}: to watch: {'; '.join(watched[:_FEW])}{more}")
+    return notes
+
+
+def _hosts(shares: Sequence[_Share]) -> str:
+    return one_line(fold_hosts(share.plan.host.name for share in shares), 120)
 
 
 def _screen(results: Sequence[Result]) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from commcheck.metrics.curves import Curve
 from commcheck.metrics.limits import Limits
-from commcheck.metrics.load import Curve, Load
+from commcheck.metrics.load import Load
 from commcheck.metrics.reading import Metrics
 from commcheck.model import Figure, Words
 

@@ -14,7 +14,7 @@ judged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
@@ -23,8 +23,9 @@ from commcheck.check import failed, not_applicable, passed, undecidable, warned
 from commcheck.counters import length
 from commcheck.lazy import dataclass
 from commcheck.metrics.causes import BOUND, RDMA_UNUSED, WAITING
+from commcheck.metrics.curves import Curve
 from commcheck.metrics.limits import Limits
-from commcheck.metrics.load import Compute, Curve, Load, load_of
+from commcheck.metrics.load import Compute, Load, load_of
 from commcheck.metrics.picture import curves
 from commcheck.metrics.reading import Metrics
 from commcheck.model import Status, Verdict
@@ -81,10 +82,14 @@ def _quadrant(
 
 
 def judge(
-    metrics: Metrics, rails: Iterable[str] | None, rate_gbits: float | None, limits: Limits
+    metrics: Metrics,
+    rails: Mapping[str, int] | None,
+    rate_gbits: float | None,
+    limits: Limits,
+    no_rdma: str = "",
 ) -> Verdict:
-    """The verdict on a host. ``rails`` and ``rate_gbits`` as ``load_of`` takes them."""
-    load = load_of(metrics, rails, rate_gbits, limits)
+    """The verdict on a host. All but ``metrics`` and ``limits`` as ``load_of`` takes them."""
+    load = load_of(metrics, rails, rate_gbits, limits, no_rdma)
     if load is None:
         return _no_data(metrics)
     if load.silent_s > limits.silent_s:
@@ -203,7 +208,8 @@ def _judge(case: _Case) -> Verdict:
         return say(BOUND, told, measured=measured)
     if field is Quadrant.UNKNOWN:
         told = "; ".join(load.lacks) or "some samples are missing on the server"
-        return undecidable(f"{case.told(field)}: not all that decides is known", turn_on=told)
+        reason = f"{case.told(field)}: not all that decides is known{case.metrics.warned}"
+        return undecidable(reason, turn_on=told)
     if field is Quadrant.BETWEEN:
         turn_on = "; ".join((*load.lacks, "profile a few steps: commcheck analyze trace DIR"))
         return undecidable(f"{field}: {case.told(field)}", turn_on=turn_on)
@@ -224,6 +230,9 @@ def _waiting(case: _Case, measured: dict[str, object]) -> Verdict:
         return warned(RDMA_UNUSED, reason, measured=measured)
     if load.nvlink_gbytes and load.nvlink_gbytes > 1:
         told += f"; NVLink carries {load.nvlink_gbytes:.3g} GB/s a GPU"
+    elif share is not None and share < limits.rdma_unused:
+        # spidernet-io/spiderpool issue 3790: a VF in exclusive mode is not seen on the host.
+        told += "; node_exporter does not see RDMA devices that pods have to themselves (SR-IOV)"
     return warned(WAITING, told, measured=measured)
 
 
@@ -231,13 +240,18 @@ def _no_data(metrics: Metrics) -> Verdict:
     names = ", ".join(metrics.names)
     if not metrics.lines:
         known = f"; it knows {', '.join(metrics.others)}" if metrics.others else ""
+        within = f" with {metrics.selector}" if metrics.selector else ""
+        turn_on = "set commcheck_prometheus_name, or have the host's exporters scraped"
+        if within and not known:
+            turn_on = f"no host has that: mend commcheck_prometheus_selector, or {turn_on}"
         return undecidable(
-            f"{metrics.server} has no series of {names}{known}",
-            turn_on="set commcheck_prometheus_name, or have the host's exporters scraped",
+            f"{metrics.server} has no series of {names}{within}{known}{metrics.warned}",
+            turn_on=turn_on,
         )
     return undecidable(
-        f"{metrics.server} has nothing of the accelerators of {names}",
-        turn_on="run dcgm-exporter or npu-exporter there, with DCGM_FI_PROF_SM_ACTIVE in its list",
+        f"{metrics.server} has nothing of the accelerators of {names}{metrics.warned}",
+        turn_on=metrics.elsewhere("accelerators")
+        or "run dcgm-exporter or npu-exporter there, with DCGM_FI_PROF_SM_ACTIVE in its list",
     )
 
 

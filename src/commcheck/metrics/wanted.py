@@ -13,6 +13,8 @@ from commcheck.metrics.catalog import SELECTOR as MATCHERS
 def read_url(value: object) -> str:
     """A server's address, with the path below which it serves ``/api/v1``; no slash at its end.
 
+    ``/api/v1`` itself, and ``/graph`` as a browser shows it, are left out.
+
     Raises ``ValueError`` where it is none, or where it holds a password.
     """
     text = value.strip().rstrip("/") if isinstance(value, str) else ""
@@ -30,7 +32,7 @@ def read_url(value: object) -> str:
         )
     if re.search(r"[\s\x00-\x1f\x7f]", text):
         raise ValueError("wanted an address without blanks")
-    return text.removesuffix("/api/v1")
+    return text.removesuffix("/api/v1").removesuffix("/graph")
 
 
 def read_selector(value: object) -> str:
@@ -41,11 +43,13 @@ def read_selector(value: object) -> str:
     return text
 
 
-def read_name(value: object) -> str:
-    """A name of a host in metrics."""
-    if not isinstance(value, str) or not value.strip() or len(value) > 255:
-        raise ValueError(f"wanted the host's name in metrics, not {value!r}")
-    return value.strip()
+def read_names(value: object) -> tuple[str, ...]:
+    """The names of a host in metrics: a list, or one text with commas."""
+    given = value.split(",") if isinstance(value, str) else value
+    names = given if isinstance(given, list | tuple) else ()
+    if not names or not all(isinstance(n, str) and 0 < len(n.strip()) <= 255 for n in names):
+        raise ValueError(f"wanted the host's name in metrics, or several, not {value!r}")
+    return tuple(name.strip() for name in names)
 
 
 URL: Final[Key[str | None]] = Key(
@@ -58,8 +62,9 @@ SELECTOR: Final[Key[str | None]] = Key(
     read=read_selector,
     meaning="label matchers that tell this fleet from others on the server, or a job's GPUs",
 )
-NAME: Final[Key[str | None]] = Key(
+NAMES: Final[Key[tuple[str, ...] | None]] = Key(
     name="commcheck_prometheus_name",
-    read=read_name,
-    meaning="the host's name in metrics, where it is neither its inventory name nor its address",
+    read=read_names,
+    meaning="the host's name in metrics, where it is neither its inventory name nor its address; "
+    "several where exporters call it differently",
 )

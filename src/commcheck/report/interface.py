@@ -243,6 +243,7 @@ CHINESE: Final[Mapping[str, str]] = {
 COUNTED: Final[Mapping[str, str]] = {
     "host": "台主机",
     "more host": "台其他主机",
+    "watched host": "台受监控主机",
     "file": "个文件",
     "check": "个检查",
     "more check": "个其他检查",

@@ -45,7 +45,7 @@ class RunInfo:
     limit: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
-    noun: str = "host"  # what verdicts are about; "file" where an analysis read files
+    noun: str = "host"  # what verdicts are about; of an analysis "file" or "watched host"
     choice: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -23,12 +23,14 @@ ONE = Machine("gpu-01", "gpu-roce", rails=RAILS)
 URL = {"commcheck_prometheus_url": "http://127.0.0.1:9090"}
 
 
-def judged(text: str | None, rc: int = 0, **variables: object) -> Finding:
+def judged(
+    text: str | None, rc: int = 0, *, machine: Machine = ONE, **variables: object
+) -> Finding:
     host = Host("gpu-01", {**URL, **variables})
     key = Request(LOAD_METRICS.commands[0], FLEET).key
     frame = None if text is None else Frame(key, text.encode(), b"", rc, 0.0, 0.2)
     frames = {} if frame is None else {key: frame}
-    (result,) = judge_host(host, [Asked(CHECK)], ONE, frames, None, lambda data: data.decode())
+    (result,) = judge_host(host, [Asked(CHECK)], machine, frames, None, lambda data: data.decode())
     return result.worst
 
 
@@ -71,6 +73,50 @@ def test_a_damaged_share_is_refused(damage: str) -> None:
     hurt = text.replace(damage, '"NaN"', 1)
     if hurt != text:
         assert judged(hurt).verdict.status is Status.ERROR
+
+
+def twins(minutes: int, other: str = "GPU-b") -> str:
+    """A share in which a second GPU 0 stands for so many minutes."""
+    document = json.loads((RECORDED / "load-bound.json").read_text())
+    ((labels, values), *_) = document["series"]["sm"]
+    late = [None] * (len(values) - minutes) + values[len(values) - minutes :]
+    document["series"]["sm"] = [
+        [{**labels, "UUID": "GPU-a"}, values],
+        [{**labels, "UUID": other}, late],
+    ]
+    return json.dumps(document)
+
+
+def test_two_hosts_of_one_name_are_not_judged_as_one() -> None:
+    verdict = judged(twins(31)).verdict
+    assert (verdict.status, verdict.error) == (Status.ERROR, "TwoHosts")
+    assert "has two GPUs 0 of bound at once, GPU-a and GPU-b" in verdict.reason
+    assert "commcheck_prometheus_selector" in (verdict.reason)
+    # Two exporters on one host, and a GPU that was replaced, are no second host.
+    assert judged(twins(31, "GPU-a")).verdict.status is Status.FAIL
+    assert judged(twins(5)).verdict.status is Status.FAIL
+    # Nor are the GPUs of a host whose numbers a relabelling has dropped.
+    assert judged(twins(31).replace('"gpu": "0", ', "")).verdict.status is Status.FAIL
+
+
+@pytest.mark.parametrize(("platform", "says"), [("gpu-tcp", "TCP"), ("gpu-efa", "EFA")])
+def test_where_no_rdma_port_can_tell_none_is_asked_for(platform: str, says: str) -> None:
+    document = json.loads((RECORDED / "load-bound.json").read_text())
+    document["series"] = {
+        name: lines for name, lines in document["series"].items() if not name.startswith("nic")
+    }
+    verdict = judged(json.dumps(document), machine=Machine("gpu-01", platform)).verdict
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert says in verdict.reason
+    assert "infiniband" not in verdict.reason
+
+
+def test_a_rail_that_is_a_bond_has_the_rate_of_its_ports() -> None:
+    port = Rail(0, "mlx5_0", bond="bond0")
+    rail = Rail(0, "mlx5_0", fabric=True, ports=(port, port))
+    text = (RECORDED / "load-bound.json").read_text()
+    verdict = judged(text, machine=Machine("gpu-01", "gpu-roce", rails=(rail,))).verdict
+    assert "NIC mlx5_0 at 46% of 100 GB/s" in verdict.reason
 
 
 def test_nothing_recorded_is_unknown() -> None:

@@ -169,6 +169,48 @@ def test_what_came_up_today_fails_whatever_stands_there_from_before() -> None:
     assert "5.25 h ago" in verdict.reason
 
 
+def shown(*series: tuple[float | None, ...], name: str = "xid", **others: object) -> Metrics:
+    """The series of one GPU, each of six quarters of an hour."""
+    lines = {name: tuple(Line({"gpu": "3"}, each) for each in series), **others}
+    return Metrics("http://prom", ("gpu-01",), 0.0, 900.0, 6, lines)  # type: ignore[arg-type] # Lines
+
+
+_: None = None
+NIC = (Line({"device": "mlx5_0"}, (0.0,) * 6),)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "status", "says"),
+    [
+        # dcgm-exporter 3.3.6 writes the code into a label, too: a new code is a new series.
+        (shown((0, 0, 0, _, _, _), (_, _, _, 79, 79, 79)), Status.FAIL, "30 min ago"),
+        # A pod ended, or a job's: its labels change, the code was there before.
+        (shown((79, 79, 79, _, _, _), (_, _, _, 79, 79, 79)), Status.WARN, "before that day"),
+        # Older releases have no series before the first code; the host was watched already.
+        (shown((_, _, _, 79, 79, 79), link_downed=NIC), Status.FAIL, "30 min ago"),
+        (shown((_, _, _, 79, 79, 79)), Status.WARN, "before that day"),
+        # The slices of a GPU, and two exporters on a host, tell the same code: it is one.
+        (shown((0, 0, 79, 79, 79, 79), (0, 0, 79, 79, 79, 79)), Status.FAIL, "ago); the host"),
+        # The host was rebooted since: nobody is sent to power cycle it once more.
+        (shown((0, 79, 79, _, 0, 0)), Status.WARN, "60 min ago, 0 since the exporter's new start)"),
+        (shown((0, 79, 79, _, 0, 48)), Status.FAIL, "Xid 48 on GPU 3"),
+        # One of two exporters began anew, or nothing is told any more: the code stands.
+        (shown((0, 79, 79, _, 0, 0), (0, 79, 79, 79, 79, 79)), Status.FAIL, "60 min ago); the"),
+        (shown((0, 79, 79, _, _, _)), Status.FAIL, "60 min ago); the"),
+        # The report that came next took its place before anybody looked.
+        (shown((0, 0, 45, 45, 45, 45), xid_most=(Line({"gpu": "3"}, (0, 0, 79, 45, 45, 45)),)),
+         Status.FAIL, "Xid 79 on GPU 3 (fell off the bus, 45 min ago)"),
+    ],
+)  # fmt: skip
+def test_a_code_is_as_old_as_its_gpu_has_shown_it(
+    metrics: Metrics, status: Status, says: str
+) -> None:
+    log = Unread("sudo -n was refused", "SudoRefused", "allow it")
+    verdict = judge(Seen(log, metrics), ONE, Nothing(), Limits())
+    assert verdict.status is status
+    assert says in verdict.reason
+
+
 @pytest.mark.parametrize("metrics", [UNWATCHED, told(0, 0), told(None, None), told(0, 31)])
 def test_no_code_of_the_exporter_is_no_clean_log(metrics: Metrics | Unread) -> None:
     log = Unread("sudo -n was refused", "SudoRefused", "allow it")
