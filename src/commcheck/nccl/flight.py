@@ -79,6 +79,9 @@ _HARMLESS: Final = frozenset(
 """Opcodes that make plain data; every other one could call something."""
 
 
+_VARIES: Final = regex(r"all_to_?all|alltoall|v$|gather_into|(?<!reduce_)scatter|barrier")
+"""Of a scatter the root alone has an input; what is reduced before is as large on all ranks."""
+
 _TRANSFER: Final = regex(r":(?:(send) (\d{1,7})->(\d{1,7})|recv (\d{1,7})<-(\d{1,7}))$")
 
 
@@ -117,9 +120,7 @@ class Entry:
     @property
     def varies(self) -> bool:
         """True for operations whose sizes may differ from rank to rank."""
-        return (
-            re.search(r"all_to_?all|alltoall|v$|gather_into|scatter|barrier", self.name) is not None
-        )
+        return _VARIES.search(self.name) is not None
 
     @property
     def shape(self) -> tuple[object, ...]:
