@@ -173,6 +173,7 @@ class RankFacts:
     outside: int  # device events of no step
     unlinked: int  # device events whose launch is not in the trace
     records: int  # collective calls on the host
+    began_ns: int = 0  # its first step, since 1970 or the trace's own zero; 0: not told
     notes: tuple[str, ...] = ()
     hccl: Hccl | None = None
 

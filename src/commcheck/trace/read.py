@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from commcheck.lazy import regex
@@ -24,7 +24,7 @@ from commcheck.trace.source import (
 )
 from commcheck.trace.store import Progress, Trace
 
-_RANK: Final = regex(r"rank[-_]?(\d+)", re.I)
+_RANK: Final = regex(r"(?<!local)(?<!local[-_])rank[-_]?(\d+)", re.I)
 _INFO: Final = regex(r"profiler_info_(\d+)\.json")
 
 
@@ -110,8 +110,10 @@ def _read_cpu(path: Source, trace: Trace) -> None:
 
 
 def rank_beside(path: Source) -> int | None:
-    """The rank that the file's name tells, or that of the file torch_npu writes beside it."""
-    found = _RANK.search(path.name)
+    """The rank that the name of the file or of its folder tells, or the file torch_npu writes
+    beside it."""
+    whole = PurePath(str(path))
+    found = _RANK.search(whole.name) or _RANK.fullmatch(whole.parent.name)
     if found:
         return int(found[1])
     if isinstance(path, Held):

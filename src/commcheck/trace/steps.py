@@ -78,6 +78,7 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
         outside=outside,
         unlinked=unlinked,
         records=len(trace.records),
+        began_ns=found[0].start + trace.base_ns if found else 0,
         notes=_notes(trace, steps, outside, unlinked, len(device.start)),
     )
 
