@@ -274,6 +274,57 @@ def test_what_waits_for_a_collective_on_the_host_does_not_compute(tmp_path: Path
     assert (only.compute_ns, only.comm_ns, only.exposed_ns) == (340_000, 500_000, 460_000)
 
 
+def micro_batches(*names: str) -> list[Event]:
+    """Steps of 100 us: 80 of computing, and for each name 60 of communication behind it."""
+    events: list[Event] = []
+    at, corr = 0, 1
+    for number, each in enumerate(names):
+        mine = each.split()
+        events += [step(number, at, 80 + 60 * len(mine) + 20), *pair(corr, at + 1, at + 10, 80)]
+        for place, name in enumerate(mine):
+            events += pair(corr + place + 1, at + 2, at + 90 + 60 * place, 60, name)
+        at += 100 + 60 * len(mine)
+        corr += 10
+    return events
+
+
+RS = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL"
+AG = "ncclDevKernel_AllGather_RING_LL"
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        # Gradients accumulate: the first cycle and the last are cut.
+        (("", AR, "", "", AR, "", "", AR, ""), ["ProfilerStep#2-4", "ProfilerStep#5-7"]),
+        (("", "", AR), ["ProfilerStep#0-2"]),
+        ((AR, "", AR), ["ProfilerStep#1-2"]),
+        ((AG, f"{AG} {RS}", AG, f"{AG} {RS}"), ["ProfilerStep#0-1", "ProfilerStep#2-3"]),
+        # Steps that follow no such rule.
+        ((AR, AR, ""), None),
+        (("", AR, AR), None),
+        ((AR, f"{AR} {RS}", AR), None),
+        (("", "", ""), None),
+    ],
+)
+def test_micro_batches_are_one_step(
+    tmp_path: Path, names: tuple[str, ...], steps: list[str] | None
+) -> None:
+    measured = facts(tmp_path, *micro_batches(*names))
+    if steps is None:
+        assert len(measured.steps) == len(names)
+        assert not any("micro-batches" in note for note in measured.notes)
+        return
+    assert [each.name for each in measured.steps] == steps
+    assert "micro-batches" in measured.notes[0]
+
+
+def test_what_a_micro_batch_exposes_is_of_the_whole_step(tmp_path: Path) -> None:
+    """60 of 360 us, and no median of two that expose nothing and one that does."""
+    measured = facts(tmp_path, *micro_batches("", "", AR, "", "", AR))
+    assert measured.share("exposed_judged_ns") == pytest.approx(60 / 360, abs=0.02)
+
+
 def test_outliers_are_named(tmp_path: Path) -> None:
     events: list[Event] = []
     for number, at in enumerate((0, 100, 200, 500, 600)):

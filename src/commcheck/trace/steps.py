@@ -20,7 +20,7 @@ from commcheck.trace.names import Kind
 from commcheck.trace.roles import COULD_HIDE, Role, Roles
 from commcheck.trace.sets import Row, Sets, rows_of, sets_in, sets_of
 from commcheck.trace.store import Device, Trace
-from commcheck.trace.windows import Window, windows
+from commcheck.trace.windows import Window, whole_steps, windows
 
 UNLINKED_MOST = 0.1
 """With more device events than this without their launch, waiting for launches is not known."""
@@ -48,7 +48,7 @@ def measure(trace: Trace) -> tuple[RankFacts, ...]:
 
 
 def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
-    found, outside = windows(trace, device)
+    found, outside = whole_steps(trace, device, *windows(trace, device))
     unlinked = device.launch_start.count(-1)
     knows_launches = unlinked <= UNLINKED_MOST * len(device.start)
     feeding = Feeding(trace, device) if knows_launches and trace.layout != "cpu" else None
@@ -79,7 +79,7 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
         unlinked=unlinked,
         records=len(trace.records),
         began_ns=found[0].start + trace.base_ns if found else 0,
-        notes=_notes(trace, steps, outside, unlinked, len(device.start)),
+        notes=(*_joined(found), *_notes(trace, steps, outside, unlinked, len(device.start))),
     )
 
 
@@ -247,6 +247,17 @@ def _lanes(trace: Trace, device: Device, roles: Roles, found: Sequence[Window]) 
             span = (max(start, chosen.start), min(end, chosen.end), label)
             labelled[about.stream].append(span)
     return lanes_of(sets.compute, sets.mem, labelled, chosen.start, chosen.end)
+
+
+def _joined(found: Sequence[Window]) -> list[str]:
+    marks = found[0].marks if found else 1
+    if marks == 1:
+        return []
+    only = "" if len(found) > 1 else ", if there are no more of them"
+    return [
+        f"of {marks} marked steps the last alone communicates all: they are judged as the "
+        f"micro-batches of one{only}; call prof.step() once for each step of the optimizer"
+    ]
 
 
 def _notes(
