@@ -367,6 +367,7 @@ def test_a_straggler_is_late_by_each_limit(
         late_step_ns=ns(late_step_us),
         wait_ns=(0, 0),
         comm_ns=ns(comm_us),
+        mates_ns=ns(comm_us)[::-1],
         offset_ns=(0, 0),
     )
     assert straggler(skew, 100_000_000, Limits()) == latest

@@ -196,14 +196,17 @@ def test_send_and_receive_are_what_their_group_is_for(
 ) -> None:
     """A bubble, nobody knows what, exposed, or exposed by nature."""
     args = {} if about is None else of_group(about, kind)
-    (only,) = facts(
+    measured = facts(
         tmp_path,
         *(step(1, 0, 100), *pair(1, 1, 10, 10)),
         *(launch(2, 2, 2), kernel(20, 30, 2, SR, **args), *pair(3, 3, 60, 5, AR)),
-    ).steps
+    )
+    (only,) = measured.steps
     assert only.exposed_ns == 35_000
     told = (only.bubble_ns, only.untold_ns, only.exposed_judged_ns, only.exposed_tensor_ns)
     assert told == want
+    between_stages = frozenset({"" if about is None else "[0, 1]"})
+    assert measured.pipes == (between_stages if want[0] or want[1] else frozenset())
 
 
 def test_calls_of_one_role_tell_what_kernels_without_arguments_are(tmp_path: Path) -> None:

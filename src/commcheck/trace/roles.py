@@ -6,13 +6,14 @@ of the dimension) with the dimensions of torchtitan, DeepSpeed's sequence parall
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.trace import names
 from commcheck.trace.names import POINT_TO_POINT
-from commcheck.trace.store import Device, Trace
+from commcheck.trace.store import Device, Trace, Transfer
 
 
 class Role(StrEnum):
@@ -66,6 +67,22 @@ def role_of_call(kind: str, about: str) -> Role:
         return Role.UNTOLD if role is Role.OTHER else role
     # What stages do together otherwise is small: tied embeddings, the loss.
     return Role.OTHER if role is Role.PIPELINE else role
+
+
+_BETWEEN_STAGES: Final = (Role.PIPELINE, Role.UNTOLD)
+
+
+def pipes_of(moved: Iterable[Transfer], roles: Collection[Role]) -> frozenset[str]:
+    """The groups in which stages of a pipeline send, or may send, among all that is moved.
+
+    ``roles``: those found on the device; its sends may tell no group, which is "" then.
+    """
+    told = frozenset(
+        what.group
+        for what in moved
+        if what.kind in POINT_TO_POINT and role_of_call(what.kind, what.about) in _BETWEEN_STAGES
+    )
+    return told or frozenset({""} if any(each in roles for each in _BETWEEN_STAGES) else ())
 
 
 class Roles:
