@@ -8,6 +8,7 @@ import pytest
 
 from commcheck.trace.facts import RankFacts
 from commcheck.trace.feeding import LATENCY_NS
+from commcheck.trace.matching import match
 from commcheck.trace.roles import Role, role_of
 from tests.trace.chrome import Event, kernel, launch, step, text_of, write, x
 from tests.trace.expected import assert_identity, facts_of
@@ -207,6 +208,31 @@ def test_send_and_receive_are_what_their_group_is_for(
     assert told == want
     between_stages = frozenset({"" if about is None else "[0, 1]"})
     assert measured.pipes == (between_stages if want[0] or want[1] else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("kuserbuffers_pushrecv(int*, int*, int)", Role.TENSOR),
+        ("void userbuffers_fp16_sum_inplace_gpu_rr_rs_oop<8>(int, int)", Role.TENSOR),
+        ("void deep_ep::internode::dispatch<false, 8>(int4*)", Role.EXPERT),
+        ("void hybrid_ep::combine_kernel<8>()", Role.EXPERT),
+        ("void hybrid_ep::device_sync_kernel<8>()", Role.EXPERT),
+        ("EpDispatchInterNodeV1Kernel_bf16", Role.EXPERT),
+        ("void hybrid_ep::scan<8>()", None),
+    ],
+)
+def test_kernels_of_libraries_for_one_kind_of_groups(
+    tmp_path: Path, name: str, role: Role | None
+) -> None:
+    """They spin until their peers come, and are no computing."""
+    measured = facts(tmp_path, step(1, 0, 100), *pair(1, 1, 10, 10), *pair(2, 8, 20, 30, name))
+    (only,) = measured.steps
+    assert only.compute_ns == (10_000 if role else 40_000)
+    assert set(only.roles) == ({role} if role else set())
+    # Of which ranks the group is, nothing tells: it is matched with no other rank's.
+    assert match([measured.calls, measured.calls], []) == []
+    assert measured.pipes == frozenset()
 
 
 def test_calls_of_one_role_tell_what_kernels_without_arguments_are(tmp_path: Path) -> None:

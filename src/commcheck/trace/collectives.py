@@ -10,6 +10,7 @@ from typing import Final
 from commcheck.trace import names
 from commcheck.trace.facts import Call, Moved
 from commcheck.trace.names import Kind
+from commcheck.trace.roles import Role, role_of_kernel
 from commcheck.trace.store import Device, Trace, Transfer
 from commcheck.trace.windows import Window
 
@@ -100,7 +101,9 @@ def calls_of(trace: Trace, device: Device, found: Sequence[Window]) -> tuple[Cal
 
 def _named(trace: Trace, kernel: str) -> Transfer:
     size = (trace.world or 0) if trace.layout == "cpu" else 0
-    return Transfer(names.collective(kernel), "", size, None, "")
+    role = role_of_kernel(kernel)
+    about = "" if role is Role.OTHER else str(role)
+    return Transfer(names.collective(kernel), "", size, None, about)
 
 
 def moved_of(calls: Sequence[Call]) -> tuple[Moved, ...]:

@@ -9,6 +9,7 @@ from typing import Final
 from commcheck.lazy import regex
 from commcheck.trace.facts import Call
 from commcheck.trace.names import POINT_TO_POINT
+from commcheck.trace.roles import Role, role_of
 from commcheck.trace.store import Transfer
 
 _Family = tuple[str, str]
@@ -64,6 +65,17 @@ def _members(group: str) -> frozenset[int]:
     return frozenset(map(int, found[1].split(","))) if found else frozenset()
 
 
+def _is_small(what: Transfer, ranks: int) -> bool:
+    """Is it of a group of some, that does not tell which?
+
+    A size of 0 is untold; one that holds every rank that there is a trace of is that of all.
+    """
+    if _members(what.group):
+        return False
+    is_for_some = not what.group_size and role_of(what.about) is not Role.OTHER
+    return is_for_some or 0 < what.group_size < ranks
+
+
 def _crosses(what: Transfer, stages: Iterable[frozenset[int]]) -> bool:
     """Are two of its members stages of one pipeline, or may they be?"""
     mine = _members(what.group)
@@ -78,9 +90,9 @@ def _by_family(
     for call in calls:
         what = call.transfer
         if what not in left_out:
-            # Untold (0), or large enough to hold every rank that there is a trace of.
-            is_some = not _members(what.group) and 0 < what.group_size < ranks
-            left_out[what] = is_some or what.kind in POINT_TO_POINT or _crosses(what, stages)
+            left_out[what] = (
+                what.kind in POINT_TO_POINT or _is_small(what, ranks) or _crosses(what, stages)
+            )
         if not left_out[what]:
             mine.append(call)
     seqs = Counter((call.transfer.kind, call.transfer.group, call.seq) for call in mine)

@@ -40,7 +40,6 @@ _WORDS: Final = {
     Role.CONTEXT: frozenset({"context", "cp", "sequence", "sp", "ulysses"}),
     Role.PIPELINE: frozenset({"pipeline", "pipe", "pp"}),
 }
-_EXPERTS: Final = regex(r"deep_ep::")
 _AS_SEND_RECV: Final = POINT_TO_POINT | {"alltoall", "gather", "scatter"}
 """What PyTorch makes of sends and receives, so that the kernel is called SendRecv."""
 
@@ -67,6 +66,13 @@ def role_of_call(kind: str, about: str) -> Role:
         return Role.UNTOLD if role is Role.OTHER else role
     # What stages do together otherwise is small: tied embeddings, the loss.
     return Role.OTHER if role is Role.PIPELINE else role
+
+
+def role_of_kernel(name: str) -> Role:
+    """The role of what a kernel moves, where its library is made for one; else ``OTHER``."""
+    if names.OF_EXPERTS.search(name):
+        return Role.EXPERT
+    return Role.TENSOR if names.OF_LAYERS.search(name) else Role.OTHER
 
 
 _BETWEEN_STAGES: Final = (Role.PIPELINE, Role.UNTOLD)
@@ -114,6 +120,7 @@ class Roles:
         return self._by_code[code]
 
     def _by_name(self, kernel: str) -> Role:
-        if _EXPERTS.search(kernel):
-            return Role.EXPERT
+        told = role_of_kernel(kernel)
+        if told is not Role.OTHER:
+            return told
         return self._bare if names.collective(kernel) in POINT_TO_POINT else Role.OTHER
