@@ -303,6 +303,21 @@ def test_what_waits_for_a_collective_on_the_host_does_not_compute(tmp_path: Path
     assert (only.compute_ns, only.comm_ns, only.exposed_ns) == (340_000, 500_000, 460_000)
 
 
+def test_a_thread_that_trains_may_send_and_receive_itself(tmp_path: Path) -> None:
+    """As gloo does it; other collectives have threads of their own, which do not compute."""
+
+    def op(ts: float, dur: float, tid: int) -> Event:
+        return x("cpu_op", "aten::addmm", ts, dur, pid=99, tid=tid)
+
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 1000), op(10, 200, 99), op(600, 100, 99), op(800, 50, 5)),
+        x("user_annotation", "gloo:send", 300, 250, pid=99, tid=99),
+        x("user_annotation", "gloo:all_reduce", 780, 100, pid=99, tid=5),
+    ).steps
+    assert (only.compute_ns, only.exposed_ns) == (300_000, 350_000)
+
+
 def micro_batches(*names: str) -> list[Event]:
     """Steps of 100 us: 80 of computing, and for each name 60 of communication behind it."""
     events: list[Event] = []
