@@ -211,6 +211,30 @@ def test_send_and_receive_are_what_their_group_is_for(
 
 
 @pytest.mark.parametrize(
+    ("about", "nelems", "group", "want"),
+    [
+        ("PIPELINE_MODEL_PARALLEL_GROUP", 1, "[0, 1, 2, 3]", (40_000, 0, 0)),
+        ("", 1, "[0, 1, 2, 3]", (0, 40_000, 0)),
+        ("PIPELINE_MODEL_PARALLEL_GROUP", 1, "[0, 2]", (20_000, 0, 20_000)),  # within a stage
+        ("PIPELINE_MODEL_PARALLEL_GROUP", 16_000, "[0, 1, 2, 3]", (20_000, 0, 20_000)),
+    ],
+)
+def test_the_norm_of_all_stages_waits_for_the_last_of_them(
+    tmp_path: Path, about: str, nelems: int, group: str, want: tuple[int, ...]
+) -> None:
+    """One number takes no time of its own. Stages: ranks 0 and 2, and 1 and 3."""
+    sized = {"Collective name": "allreduce", "In msg nelems": nelems, "dtype": "Float"}
+    norm = {**sized, **of_group("MODEL_PARALLEL_GROUP", "allreduce"), "Process Group Ranks": group}
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 100), *pair(1, 1, 10, 10)),
+        *(launch(2, 2, 2), kernel(20, 20, 2, SR, **of_group(about))),
+        *(launch(5, 2, 3), kernel(50, 20, 3, AR, **norm)),
+    ).steps
+    assert (only.bubble_ns, only.untold_ns, only.exposed_judged_ns) == want
+
+
+@pytest.mark.parametrize(
     ("name", "role"),
     [
         ("kuserbuffers_pushrecv(int*, int*, int)", Role.TENSOR),

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
 
-from commcheck.lazy import regex
 from commcheck.trace.facts import Call
 from commcheck.trace.names import POINT_TO_POINT
 from commcheck.trace.roles import Role, role_of
-from commcheck.trace.store import Transfer
+from commcheck.trace.store import Transfer, members_of
 
 _Family = tuple[str, str]
 """Kind and group."""
 
 _Number = tuple[int, int, str]
 """Sequence or ordinal, step (by ordinal only), stream (by ordinal only)."""
-
-_MEMBERS: Final = regex(r"\[(\d+(?:, ?\d+)*)\]")
 
 Together = Mapping[int, Call]
 """One collective as each rank saw it, by the ranks' places, in their order; two at least."""
@@ -37,13 +33,13 @@ def match(
     ``pipes``: groups between stages, which come and go by turns: what crosses them tells no late
     rank, and is left out.
     """
-    stages = [_members(pipe) for pipe in pipes]
+    stages = [members_of(pipe) for pipe in pipes]
     by_rank = [_by_family(mine, len(calls), stages) for mine in calls]
     matched: list[Together] = []
     for family in dict.fromkeys(each for mine in by_rank for each in mine):
         kind, group = family
         seen = {place: mine[family] for place, mine in enumerate(by_rank) if family in mine}
-        if len(seen) < (2 if _members(group) else len(calls)):
+        if len(seen) < (2 if members_of(group) else len(calls)):
             continue
         if len({len(mine) for mine in seen.values()}) > 1:
             of = f" of group {group}" if group else ""
@@ -59,18 +55,12 @@ def match(
     return matched
 
 
-def _members(group: str) -> frozenset[int]:
-    """The ranks of a group that tells them; empty for a name."""
-    found = _MEMBERS.fullmatch(group)
-    return frozenset(map(int, found[1].split(","))) if found else frozenset()
-
-
 def _is_small(what: Transfer, ranks: int) -> bool:
     """Is it of a group of some, that does not tell which?
 
     A size of 0 is untold; one that holds every rank that there is a trace of is that of all.
     """
-    if _members(what.group):
+    if members_of(what.group):
         return False
     is_for_some = not what.group_size and role_of(what.about) is not Role.OTHER
     return is_for_some or 0 < what.group_size < ranks
@@ -78,7 +68,7 @@ def _is_small(what: Transfer, ranks: int) -> bool:
 
 def _crosses(what: Transfer, stages: Iterable[frozenset[int]]) -> bool:
     """Are two of its members stages of one pipeline, or may they be?"""
-    mine = _members(what.group)
+    mine = members_of(what.group)
     return any(not pipe or not mine or len(mine & pipe) > 1 for pipe in stages)
 
 

@@ -72,6 +72,9 @@ OF_LAYERS: Final = regex("|".join(_TENSOR_KERNELS), re.I)
 POINT_TO_POINT: Final = frozenset({"send", "recv", "sendrecv"})
 """Waiting for a pipeline neighbour, not bandwidth."""
 
+TINY_BYTES: Final = 64_000
+"""Up to here the time of a collective is alpha itself."""
+
 NO_TRANSFER: Final = frozenset({"wait", "init", "end"})
 """Collective names of record_param_comms that move nothing."""
 

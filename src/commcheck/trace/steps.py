@@ -17,7 +17,7 @@ from commcheck.trace.feeding import PAUSE_NS, Feeding, Waits, inputs_of
 from commcheck.trace.intervals import Span, clip, intersect, length, longest, subtract, union
 from commcheck.trace.lanes import label_of, lanes_of
 from commcheck.trace.names import Kind
-from commcheck.trace.roles import COULD_HIDE, Role, Roles, pipes_of
+from commcheck.trace.roles import COULD_HIDE, Role, Roles
 from commcheck.trace.sets import Row, Sets, rows_of, sets_in, sets_of
 from commcheck.trace.store import Device, Trace
 from commcheck.trace.windows import Window, whole_steps, windows
@@ -78,13 +78,7 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
         outside=outside,
         unlinked=unlinked,
         records=len(trace.records),
-        pipes=pipes_of(
-            chain(
-                (what for what, _ in device.transfers.values()),
-                (record.transfer for record in trace.records),
-            ),
-            {role for step in steps for role in step.roles},
-        ),
+        pipes=roles.pipes({role for step in steps for role in step.roles}),
         began_ns=found[0].start + trace.base_ns if found else 0,
         notes=(*_joined(found), *_notes(trace, steps, outside, unlinked, len(device.start))),
     )
