@@ -167,6 +167,16 @@ def test_a_long_gap_is_a_pause_and_many_short_ones_are_launches(tmp_path: Path) 
     assert (launches.host_wait_ns, launches.pause_ns) == (8 * 390_000, 0)
 
 
+def test_a_pause_in_a_collective_of_the_host_is_told(tmp_path: Path) -> None:
+    """As dist.barrier on a gloo group beside the one of the devices."""
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 4000), *pair(1, 1, 10, 10), *pair(2, 3000, 3003, 10)),
+        x("user_annotation", "gloo:barrier", 500, 2000, pid=99, tid=5),
+    ).steps
+    assert (only.pause_ns, only.host_comm_ns) == (2_983_000, 2_000_000)
+
+
 def test_without_launches_nobody_knows_who_waited(tmp_path: Path) -> None:
     measured = facts(tmp_path, step(1, 0, 100), kernel(10, 8, 1), kernel(27, 8, 2))
     assert measured.steps[0].host_wait_ns is None

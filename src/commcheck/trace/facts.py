@@ -51,6 +51,7 @@ class Step:
     host_wait_ns: int | None  # of that stream: it waits for the host's launch and nothing else
     pause_ns: int = 0  # of host_wait_ns: in gaps that no launch is as long as
     longest_pause_ns: int = 0
+    host_comm_ns: int = 0  # of pause_ns: while the host is in a collective of its own, as gloo's
     input_ns: int = 0  # of idle_ns: while the host waits for its next batch; not in host_wait_ns
     exposed_unfed_ns: int = 0  # of exposed_judged_ns: with a kernel launched in time it were hidden
     kernels: int

@@ -53,9 +53,10 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
     knows_launches = unlinked <= UNLINKED_MOST * len(device.start)
     feeding = Feeding(trace, device) if knows_launches and trace.layout != "cpu" else None
     roles, inputs = Roles(trace, device), inputs_of(trace)
+    talks = union((each.start, each.end) for each in trace.host_comm)
     forwards = _by_thread(trace) if _gathers(trace, device) else {}
     steps = [
-        _step(trace, device, part, waits, forwards, inputs)
+        _step(trace, device, part, waits, forwards, inputs, talks)
         for part, waits in _waited(_parts(trace, device, found, roles, feeding))
     ]
     calls = calls_of(trace, device, found)
@@ -122,6 +123,7 @@ def _step(
     waits: list[Span] | None,
     forwards: dict[int, list[Span]],
     inputs: list[Span],
+    talks: list[Span],
 ) -> Step:
     window, sets, rows = part.window, part.sets, part.rows
     exposed = subtract(sets.comm, sets.compute)
@@ -132,7 +134,7 @@ def _step(
     whole = window.end - window.start
     fetching = clip(inputs, window.start, window.end)
     waits = subtract(waits, fetching) if waits and fetching else waits
-    pauses = [end - start for start, end in waits or () if end - start >= PAUSE_NS]
+    pauses = [span for span in waits or () if span[1] - span[0] >= PAUSE_NS]
     forward = _forward(trace, device, rows, forwards)
     counts: Counter[Kind] = Counter()
     for code, count in Counter(row[2] for row in rows).items():
@@ -158,8 +160,9 @@ def _step(
         idle_ns=whole - length(busy) - length(copies),
         host_gap_ns=part.waits.gap_ns if part.waits else None,
         host_wait_ns=None if waits is None else length(waits),
-        pause_ns=sum(pauses),
-        longest_pause_ns=max(pauses, default=0),
+        pause_ns=length(pauses),
+        longest_pause_ns=longest(pauses),
+        host_comm_ns=length(intersect(pauses, talks)) if pauses else 0,
         input_ns=length(subtract(subtract(fetching, busy), copies)) if fetching else 0,
         exposed_unfed_ns=length(intersect(judged, waits)) if waits else 0,
         kernels=(counts[Kind.TASK] or counts[Kind.COMPUTE]) + comm_kernels,
