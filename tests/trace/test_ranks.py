@@ -13,7 +13,7 @@ from commcheck.trace.facts import Call, JobFacts
 from commcheck.trace.ladder import judge
 from commcheck.trace.limits import Limits
 from commcheck.trace.matching import match
-from commcheck.trace.ranks import job_of
+from commcheck.trace.ranks import APART_NS, job_of
 from commcheck.trace.rungs import Known
 from commcheck.trace.store import Transfer
 from commcheck.trace.waiting import straggler
@@ -178,6 +178,18 @@ def test_stages_of_a_pipeline_are_not_late(tmp_path: Path, pipe: str) -> None:
     (verdict, *_) = judge(piped, Limits(), Known())
     assert verdict.cause is not causes.STRAGGLER
     assert "in what pipeline stages do together they also wait" in verdict.reason
+
+
+def test_traces_of_several_runs_are_not_compared(tmp_path: Path) -> None:
+    """In an old folder lie all ranks, and of the new run only one was profiled."""
+    facts, _ = job(tmp_path, ranks=3, straggler=1, straggler_factor=2.0)
+    new = replace(facts.ranks[0], began_ns=facts.ranks[0].began_ns + APART_NS + 30_000_000_000)
+    mixed = job_of([new, *facts.ranks[1:]])
+    assert mixed.skew is None
+    assert any("the traces begin 10 min apart" in note for note in mixed.notes)
+    assert all(wire.includes_waiting for wire in mixed.wires)
+    (verdict, *_) = judge(mixed, Limits(), Known())
+    assert "whether the ranks wait for a late one is not told" in verdict.reason
 
 
 def test_within_a_stage_a_rank_can_be_late() -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
+from typing import Final
 
 from commcheck.lazy import dataclass
 from commcheck.trace.facts import JobFacts, RankFacts, Skew, Wire
 from commcheck.trace.intervals import Span, length, union
 from commcheck.trace.matching import Together, match
 from commcheck.trace.names import POINT_TO_POINT
+
+APART_NS: Final = 600_000_000_000
+"""Traces that begin so far apart are not of the same steps, and numbers of collectives begin anew
+with every start of a job. Source: commcheck; a profile takes seconds, and clocks of hosts that no
+server sets drift by some seconds a day."""
 
 
 def job_of(ranks: Sequence[RankFacts]) -> JobFacts:
@@ -19,15 +25,27 @@ def job_of(ranks: Sequence[RankFacts]) -> JobFacts:
     notes: list[str] = []
     several = len(ordered) > 1
     pipes = frozenset[str]().union(*(rank.pipes for rank in ordered))
-    matched = match([rank.calls for rank in ordered], notes, pipes) if several else []
+    apart_ns = _apart(ordered)
+    is_one = several and apart_ns <= APART_NS
+    matched = match([rank.calls for rank in ordered], notes, pipes) if is_one else []
     skew = _skew(ordered, matched) if matched else None
-    if several and not matched and any(rank.layout != "table" for rank in ordered):
+    if apart_ns > APART_NS:
+        notes.append(
+            f"the traces begin {apart_ns / 60e9:.0f} min apart, as those of several runs: they are "
+            "not compared, and stragglers are not judged; give those of one run"
+        )
+    elif several and not matched and any(rank.layout != "table" for rank in ordered):
         crossed = " within a pipeline's stages" if pipes else ""
         notes.append(
             f"no collective{crossed} could be matched across ranks: stragglers are not judged"
         )
     wires = _wires(matched or [{0: call} for rank in ordered for call in rank.calls])
     return JobFacts(tuple(ordered), skew, wires, tuple(notes))
+
+
+def _apart(ranks: Sequence[RankFacts]) -> int:
+    begun = [rank.began_ns for rank in ranks if rank.began_ns]
+    return max(begun) - min(begun) if begun else 0
 
 
 @dataclass(slots=True)
