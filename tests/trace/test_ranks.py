@@ -104,6 +104,15 @@ def test_groups_of_some_ranks_and_send_and_receive_are_left_out() -> None:
     assert notes == []
 
 
+def test_a_named_group_that_all_speak_in_is_matched() -> None:
+    """As torch_npu names them: of one host that is all tensor-parallel."""
+    named = Transfer("allreduce", "844", 0, None, "tp")
+    calls = [[Call(0, named, -1, "Group 0", at, 50)] for at in (10, 20)]
+    assert len(match(calls, [])) == 1
+    untold = [[replace(c, transfer=named._replace(group="")) for c in mine] for mine in calls]
+    assert match(untold, []) == []
+
+
 def test_the_world_is_at_least_what_is_seen(tmp_path: Path) -> None:
     facts, _ = job(tmp_path, ranks=2, world=8, dist_info="none")
     assert facts.world == 8

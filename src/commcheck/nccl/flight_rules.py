@@ -298,6 +298,7 @@ def _inside(group: Group, what: str, seq: int, here: Mapping[int, Entry]) -> Ver
     states = {rank: entry.state for rank, entry in here.items()}
     late = sorted(rank for rank, state in states.items() if state == "scheduled")
     inside = sorted(rank for rank, state in states.items() if state == "started")
+    are = f"{some(inside)} {'is' if len(inside) == 1 else 'are'}"
     measured = {"seq": seq, "started_ranks": len(inside), "scheduled_ranks": late[:200]}
     if group.silent:
         reason = (
@@ -306,11 +307,11 @@ def _inside(group: Group, what: str, seq: int, here: Mapping[int, Entry]) -> Ver
         )
         return replace(undecidable(reason, turn_on=ALL_DUMPS), rule="FR-001", measured=measured)
     if late and inside:
-        reason = f"{some(inside)} are inside {what}, the GPUs of {some(late)} have not reached it"
+        reason = f"{are} inside {what}, the GPUs of {some(late)} have not reached it"
         return failed(NOT_REACHED, reason, rule="FR-006", measured=measured)
     if inside:
         ended = len(here) - len(inside)
-        reason = f"{some(inside)} are inside {what}, called by all alike, and it does not end"
+        reason = f"{are} inside {what}, called by all alike, and it does not end"
         if ended:
             reason += f"; {ended} other ranks have ended it"
         return failed(STUCK, reason, rule="FR-005", measured=measured)

@@ -62,7 +62,7 @@ def _is_small(what: Transfer, ranks: int) -> bool:
     """
     if members_of(what.group):
         return False
-    is_for_some = not what.group_size and role_of(what.about) is not Role.OTHER
+    is_for_some = not what.group and role_of(what.about) is not Role.OTHER
     return is_for_some or 0 < what.group_size < ranks
 
 
