@@ -368,6 +368,7 @@ def micro_batches(*names: str) -> list[Event]:
 
 RS = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL"
 AG = "ncclDevKernel_AllGather_RING_LL"
+TREE = "ncclDevKernel_AllReduce_Sum_f32_TREE_LL"
 
 
 @pytest.mark.parametrize(
@@ -382,6 +383,7 @@ AG = "ncclDevKernel_AllGather_RING_LL"
         ((AR, AR, ""), None),
         (("", AR, AR), None),
         ((AR, f"{AR} {RS}", AR), None),
+        ((AR, f"{AR} {TREE}", AR, f"{AR} {TREE}"), None),  # of another size, no other collective
         (("", "", ""), None),
     ],
 )

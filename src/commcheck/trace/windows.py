@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from commcheck.lazy import dataclass
+from commcheck.trace import names
 from commcheck.trace.names import Kind
 from commcheck.trace.store import Annotation, Device, Trace
 
@@ -117,7 +118,7 @@ def whole_steps(
     their events are in none. Unchanged where the windows follow no such rule.
     """
     spoken = [_spoken(trace, device, window) for window in found]
-    everything = frozenset().union(*spoken)
+    everything = frozenset[tuple[str, str]]().union(*spoken)
     # A single one that does more than the others may do it now and then.
     least = 2 if all(spoken) else 1
     cycles: list[list[Window]] = [[]]
@@ -135,10 +136,14 @@ def whole_steps(
     return [_joined(cycle) for cycle in cycles], outside
 
 
-def _spoken(trace: Trace, device: Device, window: Window) -> frozenset[int]:
-    """The codes of communication in a window."""
-    codes = {device.code[index] for index in window.events}
-    return frozenset(c for c in codes if trace.codes[c].kind in (Kind.COMM, Kind.OPERATOR))
+def _spoken(trace: Trace, device: Device, window: Window) -> frozenset[tuple[str, str]]:
+    """The kinds of collectives in a window, with their streams; NCCL has kernels by size, too."""
+    codes = (trace.codes[code] for code in {device.code[index] for index in window.events})
+    return frozenset(
+        (names.collective(code.name), code.stream)
+        for code in codes
+        if code.kind in (Kind.COMM, Kind.OPERATOR)
+    )
 
 
 def _joined(cycle: Sequence[Window]) -> Window:
