@@ -132,6 +132,17 @@ def test_of_several_traces_of_a_rank_the_last_is_judged(tmp_path: Path) -> None:
     assert any("rank 0 has several traces: b_rank0.json is judged" in note for note in job.notes)
 
 
+def test_older_traces_of_many_ranks_are_one_note(tmp_path: Path) -> None:
+    paths = [
+        path
+        for name in ("a", "b", "c")
+        for path in made(tmp_path / name, **SMALL, name=name, ranks=2)[0]
+    ]
+    job, _ = job_facts(paths)
+    (note,) = (each for each in job.notes if "several traces" in each)
+    assert note.endswith("; 3 more that are not the newest of their rank are not judged")
+
+
 def test_a_table_of_steps_is_judged_too(tmp_path: Path) -> None:
     write(tmp_path / "step_trace_time.csv", TABLE)
     (result,) = analyse_traces([tmp_path]).results

@@ -110,11 +110,14 @@ def _one_a_rank(ranks: Sequence[RankFacts], notes: list[str]) -> list[RankFacts]
         notes.append("no file tells its rank: each is called by its name")
         return list(ranks)
     last: dict[object, RankFacts] = {}
+    older: list[str] = []
     for rank in sorted(ranks, key=lambda each: (each.began_ns, each.file)):
         key = rank.file if rank.rank is None else rank.rank
         if key in last:
-            notes.append(
-                f"{rank.name} has several traces: {rank.file} is judged, {last[key].file} is not"
-            )
+            told = f"{rank.file} is judged, {last[key].file} is not"
+            older.append(f"{rank.name} has several traces: {told}")
         last[key] = rank
+    if older:
+        more = f"; {len(older) - 1} more that are not the newest of their rank are not judged"
+        notes.append(older[-1] + (more if len(older) > 1 else ""))
     return list(last.values())
