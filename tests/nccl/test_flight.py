@@ -166,6 +166,23 @@ def test_the_recorded_dumps() -> None:
     assert flight.without_frames(pickled).entries == as_json.entries
 
 
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("nccl_trace_rank_3", 3),
+        ("/tmp/nccl_trace_rank_3.pickle.gz", 3),
+        ("nccl_trace_rank_3_gpu-07", 3),  # no rank 7: the host was put behind it
+        ("gpu-07_rank3_dump.json", 3),
+        ("rank3/dump.pickle", 3),
+        ("dump_12", 12),
+        ("dump", None),
+    ],
+)
+def test_the_rank_of_a_dump(name: str, rank: int | None) -> None:
+    told = flight.dump({"version": "2.10", "entries": [], "pg_config": {}}, name)
+    assert told.rank == rank
+
+
 def test_frames_are_shown_with_permission_only(tmp_path: Path) -> None:
     frames = [
         {"name": "all_reduce", "filename": "/x/torch/distributed/c10d.py", "line": 7},

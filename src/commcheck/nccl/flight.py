@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from commcheck.errors import UsageError
+from commcheck.files import rank_named
 from commcheck.lazy import dataclass, regex
 
 OPCODES_MOST: Final = 20_000_000
@@ -246,13 +247,17 @@ def without_frames(told: Dump) -> Dump:
     return replace(told, entries=tuple(replace(entry, frame="") for entry in told.entries))
 
 
-_RANK: Final = regex(r"(\d{1,7})(?:\.\w{1,8})?(?:\.gz)?$")
+_LAST: Final = regex(r"(\d{1,7})(?:\.\w{1,8})?(?:\.gz)?$")
 
 
 def _rank(source: str) -> int | None:
-    """The global rank, with which a dump's name ends."""
-    match = _RANK.search(source.rpartition("/")[2])
-    return int(match[1]) if match else None
+    """The global rank that a dump's name tells, or with which it ends.
+
+    PyTorch puts it last; who collects dumps puts the host behind it.
+    """
+    named = rank_named(source)
+    match = None if named is not None else _LAST.search(source.rpartition("/")[2])
+    return int(match[1]) if match else named
 
 
 def _own_numbers(config: Any, told: Sequence[Any], source: str) -> dict[str, str]:

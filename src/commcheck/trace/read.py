@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final
 
+from commcheck.files import rank_named
 from commcheck.lazy import regex
 from commcheck.trace import ascend, chrome, kineto, names
 from commcheck.trace.source import (
@@ -24,7 +24,6 @@ from commcheck.trace.source import (
 )
 from commcheck.trace.store import Progress, Trace
 
-_RANK: Final = regex(r"(?<!local)(?<!local[-_])rank[-_]?(\d+)", re.I)
 _INFO: Final = regex(r"profiler_info_(\d+)\.json")
 
 
@@ -112,12 +111,9 @@ def _read_cpu(path: Source, trace: Trace) -> None:
 def rank_beside(path: Source) -> int | None:
     """The rank that the name of the file or of its folder tells, or the file torch_npu writes
     beside it."""
-    whole = PurePath(str(path))
-    found = _RANK.search(whole.name) or _RANK.fullmatch(whole.parent.name)
-    if found:
-        return int(found[1])
-    if isinstance(path, Held):
-        return None
+    named = rank_named(str(path))
+    if named is not None or isinstance(path, Held):
+        return named
     for folder in Path(os.path.realpath(path)).parents[:2]:
         for each in sorted(folder.glob("profiler_info_*.json")):
             info = _INFO.fullmatch(each.name)
