@@ -19,14 +19,16 @@ are shorter than their launches, the network is innocent. Then overlap, bucket s
 by the framework's own settings. Then the wire: compare its busbw with a sweep, and climb down.
 Change one thing, profile again, and compare the two traces.
 Healthy though odd: the first profiled step may carry warm-up and the last may be cut; medians are
-judged and outliers named. The last DDP bucket is always exposed. Tensor-parallel collectives are
-exposed by nature, and send and receive of pipeline stages are a bubble: neither is cured by
-buckets. Ring attention sends and receives too, and NCCL runs an all-to-all as a SendRecv kernel:
-without the description of its group nobody can tell which it is. The protocol in an NCCL kernel's
-name (LL) is that of the entry point, not of the run. Of one rank alone nothing tells waiting from a
-slow wire, so that what it exposes is only likely its own. In a table of steps the rank that
-communicates least is the one that is waited for. The profiler itself slows the host: a launch-bound
-share near the limit may vanish without it.
+judged and outliers named. Micro-batches that are marked as steps are judged as the step they make.
+The last DDP bucket is always exposed. Tensor-parallel collectives are exposed by nature, and send
+and receive of pipeline stages are a bubble: neither is cured by buckets. Ring attention sends and
+receives too, and NCCL runs an all-to-all as a SendRecv kernel: without the description of its group
+nobody can tell which it is. Pipeline stages end a step one after the other, so that what they do
+together then tells no late rank. The protocol in an NCCL kernel's name (LL) is that of the entry
+point, not of the run. Of one rank alone nothing tells waiting from a slow wire, so that what it
+exposes is only likely its own. In a table of steps the rank that communicates least is the one that
+is waited for. The profiler itself slows the host: a launch-bound share near the limit may vanish
+without it.
 """
 
 from __future__ import annotations

@@ -204,6 +204,7 @@ def _groups(record: Record) -> tuple[Group, ...]:
                 slug = verdict.cause.slug if verdict.cause else verdict.error or "Unjudgeable"
                 members[(result.check, verdict.status, slug)].append(finding)
     groups = [_group(record, *key, findings, follow[key[2]]) for key, findings in members.items()]
+    # Those of one check stay as it says them: the verdicts on a job begin with the one to blame.
     return tuple(
         sorted(
             groups,
@@ -212,7 +213,6 @@ def _groups(record: Record) -> tuple[Group, ...]:
                 _RANK[group.status],
                 -len(group.hosts),
                 group.check,
-                group.slug,
             ),
         )
     )

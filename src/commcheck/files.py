@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO, Final, Protocol, TextIO
+
+from commcheck.lazy import regex
 
 _FROM_A_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """What ``<(command)`` hands over: a pipe whose writer is there, so it ends."""
@@ -18,6 +21,16 @@ _KINDS: Final = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+
+
+_RANK: Final = regex(r"(?<!local)(?<!local[-_])rank[-_]?(\d{1,7})", re.I)
+
+
+def rank_named(path: str) -> int | None:
+    """The rank that a file's name tells, or its folder's: ``nccl_trace_rank_3``, ``rank3/``."""
+    whole = PurePath(path)
+    found = _RANK.search(whole.name) or _RANK.fullmatch(whole.parent.name)
+    return int(found[1]) if found else None
 
 
 class Readable(Protocol):

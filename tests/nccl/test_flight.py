@@ -93,6 +93,50 @@ def test_sizes_may_differ_where_the_operation_lets_them() -> None:
     assert only(judge(dumps([one], [two]))).status is Status.PASS
 
 
+def test_a_reduce_scatter_of_different_sizes_is_no_hardware() -> None:
+    """What FSDP calls: each rank reduces all of it, so that it is as large everywhere."""
+    name = "nccl:_reduce_scatter_base"
+    one, two = (
+        entry(1, profiling_name=name, input_sizes=[[n]], state="started") for n in (4096, 4000)
+    )
+    verdict = only(judge(dumps([one], [one], [two])))
+    assert (verdict.rule, verdict.cause) == ("FR-004", SIZES)
+    assert "rank 2 with [[4000]] Float" in verdict.reason
+
+
+@pytest.mark.parametrize(("state", "cause"), [("started", STUCK), ("scheduled", NOT_REACHED)])
+def test_what_holds_all_its_ranks_explains_why_they_never_came(state: str, cause: object) -> None:
+    """Tensor-parallel pairs 0-1 and 2-3, data-parallel pairs 0-2 and 1-3: 2-3 do not end."""
+    tp = [entry(1, process_group=("1", "tp")), entry(2, process_group=("1", "tp"))]
+    stuck = [[entry(1, process_group=("2", "tp"), state=each)] for each in ("started", state)]
+    dp = [[entry(1, process_group=(name, "dp"), state="started")] for name in ("3", "4")]
+    found = dumps(
+        [*tp, *dp[0]], [*tp, *dp[1]], stuck[0], stuck[1],
+        groups={"1": [0, 1], "2": [2, 3], "3": [0, 2], "4": [1, 3]},
+    )  # fmt: skip
+    verdict = only(judge(found))
+    assert verdict.cause is cause
+    assert "number 1 of group 2" in verdict.reason
+
+
+def test_a_late_gpu_that_waits_for_a_missing_rank_is_not_the_cause() -> None:
+    """Rank 3 never came to 2-3, and so rank 2 is late in 1-2, and rank 1 in 0-1."""
+    pairs = {"1": [0, 1], "2": [1, 2], "3": [2, 3]}
+    name = {key: (key, "pair") for key in pairs}
+    found = dumps(
+        [entry(1, process_group=name["1"], state="started")],
+        [entry(1, process_group=name["2"], state="started")],
+        [
+            entry(1, process_group=name["3"], state="started"),
+            entry(1, process_group=name["2"], state="scheduled"),
+        ],
+        [],
+        groups=pairs,
+    )
+    verdict = only(judge(found))
+    assert (verdict.cause, verdict.measured["missing_ranks"]) == (NEVER_CALLED, [3])
+
+
 def test_a_group_that_only_waits_follows_from_the_one_that_parted() -> None:
     tp = entry(1, process_group=("1", "tp"), state="started")
     found = judge(dumps([DONE, IN, tp], [DONE, tp], [DONE, IN]))
@@ -120,6 +164,23 @@ def test_the_recorded_dumps() -> None:
     assert pickled is not None
     assert as_json is not None
     assert flight.without_frames(pickled).entries == as_json.entries
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"),
+    [
+        ("nccl_trace_rank_3", 3),
+        ("/tmp/nccl_trace_rank_3.pickle.gz", 3),
+        ("nccl_trace_rank_3_gpu-07", 3),  # no rank 7: the host was put behind it
+        ("gpu-07_rank3_dump.json", 3),
+        ("rank3/dump.pickle", 3),
+        ("dump_12", 12),
+        ("dump", None),
+    ],
+)
+def test_the_rank_of_a_dump(name: str, rank: int | None) -> None:
+    told = flight.dump({"version": "2.10", "entries": [], "pg_config": {}}, name)
+    assert told.rank == rank
 
 
 def test_frames_are_shown_with_permission_only(tmp_path: Path) -> None:

@@ -80,6 +80,15 @@ def test_several_causes_name_the_one_of_most_hosts() -> None:
     assert found.fix.text == "update the firmware"
 
 
+def test_of_one_check_what_it_blames_first_comes_first() -> None:
+    """Whatever the causes are called: a late rank, then the host that launches slowly there."""
+    other = replace(verdict(Status.FAIL), cause=OLD_FIRMWARE, remedies=OLD_FIRMWARE.remedies)
+    both = result("node-03", "physical.pfc-enabled", verdict(Status.FAIL), other)
+    found = diagnose(run(both))
+    assert [group.title.en for group in found.groups] == [PFC_OFF.title.en, OLD_FIRMWARE.title.en]
+    assert found.headline.startswith(f"Physical layer is where it breaks: {PFC_OFF.title.en}")
+
+
 UNKNOWN = verdict(Status.ERROR, Kind.CHECK, "sudo refused")
 
 

@@ -329,6 +329,31 @@ def test_of_some_ranks_the_latest_is_only_likely(tmp_path: Path) -> None:
     assert "of 8 ranks 2 are seen" in verdict.reason
 
 
+def test_what_others_expose_while_they_wait_is_not_against_a_slow_host(tmp_path: Path) -> None:
+    """Only one rank is launched slowly, and the others wait for it in their collectives."""
+    options: dict[str, Any] = {"straggler": 1, "straggler_factor": 2.0, "layers": 4, "kernels": 3}
+    paths, _ = made(tmp_path, ranks=3, **options)
+    facts = [facts_of(path) for path in paths]
+    slow = replace(
+        facts[1],
+        host="node-1",
+        steps=tuple(replace(s, host_wait_ns=s.time_ns // 5) for s in facts[1].steps),
+    )
+    late, launches = judge(job_of([facts[0], slow, facts[2]]), Limits(), Known())
+    assert (late.cause, launches.cause) == (causes.STRAGGLER, causes.LAUNCH_BOUND)
+    assert late.hosts == launches.hosts == ("rank 1", "node-1")
+    assert "against it" not in launches.reason
+    assert "; the other ranks only for " in launches.reason
+
+
+def test_a_pause_may_be_a_collective_of_the_host(tmp_path: Path) -> None:
+    paused = job(tmp_path, comm=14, host=20, pause=20).ranks[0]
+    steps = tuple(replace(each, host_comm_ns=11_000_000) for each in paused.steps)
+    (verdict,) = judge(job_of([replace(paused, steps=steps)]), Limits(), Known())
+    assert (verdict.cause, verdict.measured["sure"]) == (causes.HOST_PAUSE, "likely")
+    assert "for 11 % of the step its host is inside a collective" in verdict.reason
+
+
 def test_ranks_that_wait_by_turns_have_no_straggler() -> None:
     recorded = Path(__file__).parents[1] / "recorded" / "traces"
     gloo = job_of([facts_of(recorded / f"ddp_gloo_cap1_rank{rank}.json.gz") for rank in (0, 1)])
@@ -367,6 +392,7 @@ def test_a_straggler_is_late_by_each_limit(
         late_step_ns=ns(late_step_us),
         wait_ns=(0, 0),
         comm_ns=ns(comm_us),
+        mates_ns=ns(comm_us)[::-1],
         offset_ns=(0, 0),
     )
     assert straggler(skew, 100_000_000, Limits()) == latest

@@ -1,4 +1,4 @@
-"""From files to an analysis: found, numbered, judged, drawn; and compared with another."""
+"""From files to an analysis: found, named, judged, drawn; and compared with another."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from commcheck.errors import UsageError
 from commcheck.model import Figure, Status
 from commcheck.trace.compare import compare
 from commcheck.trace.job import job_facts
+from commcheck.trace.ladder import judge
 from commcheck.trace.lanes import SPANS_MOST, figure
+from commcheck.trace.limits import Limits
 from commcheck.trace.offline import JOB, analyse_traces
+from commcheck.trace.rungs import Known
 from tests.trace.chrome import write
 from tests.trace.expected import facts_of, made
 from tests.trace.test_ascend import TABLE
@@ -77,16 +80,48 @@ def test_what_is_no_input(tmp_path: Path) -> None:
         analyse_traces([tmp_path], kernels=("(",))
 
 
-def test_files_that_tell_no_rank_are_numbered_with_a_note(tmp_path: Path) -> None:
-    paths, _ = made(tmp_path, **SMALL, dist_info="none")
-    named = [
-        path.rename(tmp_path / f"worker{letter}.json")
-        for path, letter in zip(paths, "ab", strict=True)
-    ]
-    job, problems = job_facts(named)
-    assert [rank.rank for rank in job.ranks] == [0, 1]
+def renamed(paths: list[Path], *names: str) -> list[Path]:
+    """The files by other names below their folder."""
+    found = [paths[0].parent / name for name in names]
+    for old, new in zip(paths, found, strict=True):
+        new.parent.mkdir(exist_ok=True)
+        old.rename(new)
+    return found
+
+
+def test_files_that_tell_no_rank_are_called_by_their_names(tmp_path: Path) -> None:
+    """The third of worker1, worker10 and worker2 in the order of names is no rank 2."""
+    paths, _ = made(tmp_path, **SMALL, ranks=3, dist_info="none", straggler=1, straggler_factor=2.0)
+    job, problems = job_facts(renamed(paths, "worker1.json", "worker10.json", "local_rank2.json"))
+    assert [rank.rank for rank in job.ranks] == [None] * 3
     assert problems == {}
     assert any("no file tells its rank" in note for note in job.notes)
+    (verdict, *_) = judge(job, Limits(), Known())
+    assert verdict.hosts[0] == "worker10.json"
+
+
+def test_folders_tell_ranks_and_tell_files_of_one_name_apart(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, **SMALL, dist_info="none")
+    named = renamed(paths, "rank10/trace.json", "rank2/trace.json")
+    job, _ = job_facts(named)
+    assert [(rank.rank, rank.file) for rank in job.ranks] == [
+        (2, "rank2/trace.json"),
+        (10, "rank10/trace.json"),
+    ]
+    other = tmp_path / "other" / "trace.json"
+    other.parent.mkdir()
+    for path in (named[0], other):
+        write(path, "{}")
+    _, problems = job_facts([*named, other])
+    assert sorted(problems) == ["other/trace.json", "rank10/trace.json"]
+
+
+def test_of_several_traces_of_a_rank_the_newest_is_judged(tmp_path: Path) -> None:
+    """Of a restarted job: names begin with the process, whose number says nothing of time."""
+    new, _ = made(tmp_path / "new", **SMALL, ranks=1, world=2, clock=[9_000_000_000])
+    old, _ = made(tmp_path / "old", **SMALL, ranks=1, world=2)
+    job, _ = job_facts([*renamed(new, "node_1999.json"), *renamed(old, "node_2000.json")])
+    assert [rank.file for rank in job.ranks] == ["node_1999.json"]
 
 
 def test_of_several_traces_of_a_rank_the_last_is_judged(tmp_path: Path) -> None:
@@ -95,6 +130,17 @@ def test_of_several_traces_of_a_rank_the_last_is_judged(tmp_path: Path) -> None:
     job, _ = job_facts([*first, *second])
     assert [rank.file for rank in job.ranks] == ["b_rank0.json"]
     assert any("rank 0 has several traces: b_rank0.json is judged" in note for note in job.notes)
+
+
+def test_older_traces_of_many_ranks_are_one_note(tmp_path: Path) -> None:
+    paths = [
+        path
+        for name in ("a", "b", "c")
+        for path in made(tmp_path / name, **SMALL, name=name, ranks=2)[0]
+    ]
+    job, _ = job_facts(paths)
+    (note,) = (each for each in job.notes if "several traces" in each)
+    assert note.endswith("; 3 more that are not the newest of their rank are not judged")
 
 
 def test_a_table_of_steps_is_judged_too(tmp_path: Path) -> None:

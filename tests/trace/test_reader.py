@@ -242,6 +242,16 @@ def test_gzip_cut_or_damaged(tmp_path: Path) -> None:
         read(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize(
+    ("magic", "told"), [(b"\x28\xb5\x2f\xfd", r"zstd \(zstd -d\)"), (b"PK\x03\x04", "zip")]
+)
+def test_other_packers_are_named(tmp_path: Path, magic: bytes, told: str) -> None:
+    path = tmp_path / "rank0.json.zst"
+    path.write_bytes(magic + b"\x04\x00\xff")
+    with pytest.raises(UsageError, match=f"is packed with {told}"):
+        read(path)
+
+
 @given(st.floats(0.02, 0.98))
 @settings(max_examples=40, deadline=None)
 def test_a_cut_trace_is_never_taken_for_a_whole_one(

@@ -8,6 +8,7 @@ import pytest
 
 from commcheck.trace.facts import RankFacts
 from commcheck.trace.feeding import LATENCY_NS
+from commcheck.trace.matching import match
 from commcheck.trace.roles import Role, role_of
 from tests.trace.chrome import Event, kernel, launch, step, text_of, write, x
 from tests.trace.expected import assert_identity, facts_of
@@ -166,6 +167,16 @@ def test_a_long_gap_is_a_pause_and_many_short_ones_are_launches(tmp_path: Path) 
     assert (launches.host_wait_ns, launches.pause_ns) == (8 * 390_000, 0)
 
 
+def test_a_pause_in_a_collective_of_the_host_is_told(tmp_path: Path) -> None:
+    """As dist.barrier on a gloo group beside the one of the devices."""
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 4000), *pair(1, 1, 10, 10), *pair(2, 3000, 3003, 10)),
+        x("user_annotation", "gloo:barrier", 500, 2000, pid=99, tid=5),
+    ).steps
+    assert (only.pause_ns, only.host_comm_ns) == (2_983_000, 2_000_000)
+
+
 def test_without_launches_nobody_knows_who_waited(tmp_path: Path) -> None:
     measured = facts(tmp_path, step(1, 0, 100), kernel(10, 8, 1), kernel(27, 8, 2))
     assert measured.steps[0].host_wait_ns is None
@@ -196,14 +207,66 @@ def test_send_and_receive_are_what_their_group_is_for(
 ) -> None:
     """A bubble, nobody knows what, exposed, or exposed by nature."""
     args = {} if about is None else of_group(about, kind)
-    (only,) = facts(
+    measured = facts(
         tmp_path,
         *(step(1, 0, 100), *pair(1, 1, 10, 10)),
         *(launch(2, 2, 2), kernel(20, 30, 2, SR, **args), *pair(3, 3, 60, 5, AR)),
-    ).steps
+    )
+    (only,) = measured.steps
     assert only.exposed_ns == 35_000
     told = (only.bubble_ns, only.untold_ns, only.exposed_judged_ns, only.exposed_tensor_ns)
     assert told == want
+    between_stages = frozenset({"" if about is None else "[0, 1]"})
+    assert measured.pipes == (between_stages if want[0] or want[1] else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("about", "nelems", "group", "want"),
+    [
+        ("PIPELINE_MODEL_PARALLEL_GROUP", 1, "[0, 1, 2, 3]", (40_000, 0, 0)),
+        ("", 1, "[0, 1, 2, 3]", (0, 40_000, 0)),
+        ("PIPELINE_MODEL_PARALLEL_GROUP", 1, "[0, 2]", (20_000, 0, 20_000)),  # within a stage
+        ("PIPELINE_MODEL_PARALLEL_GROUP", 16_000, "[0, 1, 2, 3]", (20_000, 0, 20_000)),
+    ],
+)
+def test_the_norm_of_all_stages_waits_for_the_last_of_them(
+    tmp_path: Path, about: str, nelems: int, group: str, want: tuple[int, ...]
+) -> None:
+    """One number takes no time of its own. Stages: ranks 0 and 2, and 1 and 3."""
+    sized = {"Collective name": "allreduce", "In msg nelems": nelems, "dtype": "Float"}
+    norm = {**sized, **of_group("MODEL_PARALLEL_GROUP", "allreduce"), "Process Group Ranks": group}
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 100), *pair(1, 1, 10, 10)),
+        *(launch(2, 2, 2), kernel(20, 20, 2, SR, **of_group(about))),
+        *(launch(5, 2, 3), kernel(50, 20, 3, AR, **norm)),
+    ).steps
+    assert (only.bubble_ns, only.untold_ns, only.exposed_judged_ns) == want
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("kuserbuffers_pushrecv(int*, int*, int)", Role.TENSOR),
+        ("void userbuffers_fp16_sum_inplace_gpu_rr_rs_oop<8>(int, int)", Role.TENSOR),
+        ("void deep_ep::internode::dispatch<false, 8>(int4*)", Role.EXPERT),
+        ("void hybrid_ep::combine_kernel<8>()", Role.EXPERT),
+        ("void hybrid_ep::device_sync_kernel<8>()", Role.EXPERT),
+        ("EpDispatchInterNodeV1Kernel_bf16", Role.EXPERT),
+        ("void hybrid_ep::scan<8>()", None),
+    ],
+)
+def test_kernels_of_libraries_for_one_kind_of_groups(
+    tmp_path: Path, name: str, role: Role | None
+) -> None:
+    """They spin until their peers come, and are no computing."""
+    measured = facts(tmp_path, step(1, 0, 100), *pair(1, 1, 10, 10), *pair(2, 8, 20, 30, name))
+    (only,) = measured.steps
+    assert only.compute_ns == (10_000 if role else 40_000)
+    assert set(only.roles) == ({role} if role else set())
+    # Of which ranks the group is, nothing tells: it is matched with no other rank's.
+    assert match([measured.calls, measured.calls], []) == []
+    assert measured.pipes == frozenset()
 
 
 def test_calls_of_one_role_tell_what_kernels_without_arguments_are(tmp_path: Path) -> None:
@@ -272,6 +335,74 @@ def test_what_waits_for_a_collective_on_the_host_does_not_compute(tmp_path: Path
         op("CompiledFunction", 850, 100),
     ).steps
     assert (only.compute_ns, only.comm_ns, only.exposed_ns) == (340_000, 500_000, 460_000)
+
+
+def test_a_thread_that_trains_may_send_and_receive_itself(tmp_path: Path) -> None:
+    """As gloo does it; other collectives have threads of their own, which do not compute."""
+
+    def op(ts: float, dur: float, tid: int) -> Event:
+        return x("cpu_op", "aten::addmm", ts, dur, pid=99, tid=tid)
+
+    (only,) = facts(
+        tmp_path,
+        *(step(1, 0, 1000), op(10, 200, 99), op(600, 100, 99), op(800, 50, 5)),
+        x("user_annotation", "gloo:send", 300, 250, pid=99, tid=99),
+        x("user_annotation", "gloo:all_reduce", 780, 100, pid=99, tid=5),
+    ).steps
+    assert (only.compute_ns, only.exposed_ns) == (300_000, 350_000)
+
+
+def micro_batches(*names: str) -> list[Event]:
+    """Steps of 100 us: 80 of computing, and for each name 60 of communication behind it."""
+    events: list[Event] = []
+    at, corr = 0, 1
+    for number, each in enumerate(names):
+        mine = each.split()
+        events += [step(number, at, 80 + 60 * len(mine) + 20), *pair(corr, at + 1, at + 10, 80)]
+        for place, name in enumerate(mine):
+            events += pair(corr + place + 1, at + 2, at + 90 + 60 * place, 60, name)
+        at += 100 + 60 * len(mine)
+        corr += 10
+    return events
+
+
+RS = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL"
+AG = "ncclDevKernel_AllGather_RING_LL"
+TREE = "ncclDevKernel_AllReduce_Sum_f32_TREE_LL"
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        # Gradients accumulate: the first cycle and the last are cut.
+        (("", AR, "", "", AR, "", "", AR, ""), ["ProfilerStep#2-4", "ProfilerStep#5-7"]),
+        (("", "", AR), ["ProfilerStep#0-2"]),
+        ((AR, "", AR), ["ProfilerStep#1-2"]),
+        ((AG, f"{AG} {RS}", AG, f"{AG} {RS}"), ["ProfilerStep#0-1", "ProfilerStep#2-3"]),
+        # Steps that follow no such rule.
+        ((AR, AR, ""), None),
+        (("", AR, AR), None),
+        ((AR, f"{AR} {RS}", AR), None),
+        ((AR, f"{AR} {TREE}", AR, f"{AR} {TREE}"), None),  # of another size, no other collective
+        (("", "", ""), None),
+    ],
+)
+def test_micro_batches_are_one_step(
+    tmp_path: Path, names: tuple[str, ...], steps: list[str] | None
+) -> None:
+    measured = facts(tmp_path, *micro_batches(*names))
+    if steps is None:
+        assert len(measured.steps) == len(names)
+        assert not any("micro-batches" in note for note in measured.notes)
+        return
+    assert [each.name for each in measured.steps] == steps
+    assert "micro-batches" in measured.notes[0]
+
+
+def test_what_a_micro_batch_exposes_is_of_the_whole_step(tmp_path: Path) -> None:
+    """60 of 360 us, and no median of two that expose nothing and one that does."""
+    measured = facts(tmp_path, *micro_batches("", "", AR, "", "", AR))
+    assert measured.share("exposed_judged_ns") == pytest.approx(60 / 360, abs=0.02)
 
 
 def test_outliers_are_named(tmp_path: Path) -> None:

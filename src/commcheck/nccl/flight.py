@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from commcheck.errors import UsageError
+from commcheck.files import rank_named
 from commcheck.lazy import dataclass, regex
 
 OPCODES_MOST: Final = 20_000_000
@@ -79,6 +80,9 @@ _HARMLESS: Final = frozenset(
 """Opcodes that make plain data; every other one could call something."""
 
 
+_VARIES: Final = regex(r"all_to_?all|alltoall|v$|gather_into|(?<!reduce_)scatter|barrier")
+"""Of a scatter the root alone has an input; what is reduced before is as large on all ranks."""
+
 _TRANSFER: Final = regex(r":(?:(send) (\d{1,7})->(\d{1,7})|recv (\d{1,7})<-(\d{1,7}))$")
 
 
@@ -117,9 +121,7 @@ class Entry:
     @property
     def varies(self) -> bool:
         """True for operations whose sizes may differ from rank to rank."""
-        return (
-            re.search(r"all_to_?all|alltoall|v$|gather_into|scatter|barrier", self.name) is not None
-        )
+        return _VARIES.search(self.name) is not None
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -245,13 +247,17 @@ def without_frames(told: Dump) -> Dump:
     return replace(told, entries=tuple(replace(entry, frame="") for entry in told.entries))
 
 
-_RANK: Final = regex(r"(\d{1,7})(?:\.\w{1,8})?(?:\.gz)?$")
+_LAST: Final = regex(r"(\d{1,7})(?:\.\w{1,8})?(?:\.gz)?$")
 
 
 def _rank(source: str) -> int | None:
-    """The global rank, with which a dump's name ends."""
-    match = _RANK.search(source.rpartition("/")[2])
-    return int(match[1]) if match else None
+    """The global rank that a dump's name tells, or with which it ends.
+
+    PyTorch puts it last; who collects dumps puts the host behind it.
+    """
+    named = rank_named(source)
+    match = None if named is not None else _LAST.search(source.rpartition("/")[2])
+    return int(match[1]) if match else named
 
 
 def _own_numbers(config: Any, told: Sequence[Any], source: str) -> dict[str, str]:

@@ -130,23 +130,39 @@ def judge(dumps: Mapping[int, Dump]) -> tuple[Verdict, ...]:
     return (replace(passed(reason, measured={"ranks": len(dumps)}), rule="FR-007"),)
 
 
+_OF_THE_PROGRAM: Final = (
+    *(NEVER_CALLED, DIFFERENT, SIZES),
+    *(flight_p2p.PEER_MISSING, flight_p2p.EACH_WAITS),
+)
+_HELD: Final = (STUCK, NOT_REACHED, flight_p2p.INSIDE)
+"""Its members are all there, and it holds them."""
+
+
 def _first_causes(told: Sequence[Parted]) -> Sequence[Parted]:
     """A program's fault, or a rank that never came, explains groups that merely wait.
 
-    So does a rank that waits for somebody else explain why it never came.
+    So does a rank that waits for somebody else explain why it never came: for one that is missing
+    too, or inside a collective that does not end though all are there.
     """
-    of_the_program = (
-        *(NEVER_CALLED, DIFFERENT, SIZES),
-        *(flight_p2p.PEER_MISSING, flight_p2p.EACH_WAITS),
-    )
-    roots = [each for each in told if each.verdict.cause in of_the_program]
+    of_program = [each for each in told if each.verdict.cause in _OF_THE_PROGRAM]
+    roots = [
+        each for each in told if each in of_program or any(_holds(each, o) for o in of_program)
+    ]
     first = [
         each
         for each in roots
         if not each.culprits
-        or each.culprits - {rank for one in roots if one is not each for rank in one.waiting}
+        or each.culprits - {rank for one in roots if _holds(one, each) for rank in one.waiting}
     ]
-    return first or roots or told
+    return first or of_program or told
+
+
+def _holds(one: Parted, other: Parted) -> bool:
+    """Do ranks that ``other`` misses wait in ``one``?"""
+    if one is other or not other.culprits & one.waiting:
+        return False
+    # Who called both tells an order, and that the missing rank left out what it calls there.
+    return one.verdict.cause not in _HELD or not one.waiting & other.waiting
 
 
 def _of_group(group: Group, dumps: Mapping[int, Dump]) -> Parted | None:
@@ -162,8 +178,10 @@ def _of_group(group: Group, dumps: Mapping[int, Dump]) -> Parted | None:
         watched = any(entry.name.startswith(WATCHED) for entry in here.values())
         verdict = _at(group, seq, here, absent, seen, watched)
         if verdict is not None:
-            is_missing = verdict.cause is NEVER_CALLED
-            return Parted(verdict, frozenset(absent if is_missing else ()), frozenset(here))
+            culprits = absent if verdict.cause is NEVER_CALLED else ()
+            if verdict.cause is NOT_REACHED:
+                culprits = [rank for rank, entry in here.items() if entry.state == "scheduled"]
+            return Parted(verdict, frozenset(culprits), frozenset(here))
     return None
 
 
@@ -280,6 +298,7 @@ def _inside(group: Group, what: str, seq: int, here: Mapping[int, Entry]) -> Ver
     states = {rank: entry.state for rank, entry in here.items()}
     late = sorted(rank for rank, state in states.items() if state == "scheduled")
     inside = sorted(rank for rank, state in states.items() if state == "started")
+    are = f"{some(inside)} {'is' if len(inside) == 1 else 'are'}"
     measured = {"seq": seq, "started_ranks": len(inside), "scheduled_ranks": late[:200]}
     if group.silent:
         reason = (
@@ -288,11 +307,11 @@ def _inside(group: Group, what: str, seq: int, here: Mapping[int, Entry]) -> Ver
         )
         return replace(undecidable(reason, turn_on=ALL_DUMPS), rule="FR-001", measured=measured)
     if late and inside:
-        reason = f"{some(inside)} are inside {what}, the GPUs of {some(late)} have not reached it"
+        reason = f"{are} inside {what}, the GPUs of {some(late)} have not reached it"
         return failed(NOT_REACHED, reason, rule="FR-006", measured=measured)
     if inside:
         ended = len(here) - len(inside)
-        reason = f"{some(inside)} are inside {what}, called by all alike, and it does not end"
+        reason = f"{are} inside {what}, called by all alike, and it does not end"
         if ended:
             reason += f"; {ended} other ranks have ended it"
         return failed(STUCK, reason, rule="FR-005", measured=measured)

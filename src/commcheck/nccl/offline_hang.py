@@ -123,7 +123,7 @@ def _notes(found: _Found, dumps: Mapping[int, flight.Dump]) -> tuple[str, ...]:
             )
     for dump in found.dumps:
         if dump.rank is None:
-            notes.append(f"{dump.source}: the name ends in no rank: left out")
+            notes.append(f"{dump.source}: the name tells no rank: left out")
         elif dumps[dump.rank].source != dump.source:
             notes.append(f"{dump.source}: rank {dump.rank} is there already: left out")
     if any(dump.backend and dump.backend not in flight_groups.WATCHED for dump in dumps.values()):

@@ -111,7 +111,8 @@ def scan_cpu(path: Source, found: Iterator[Event], trace: Trace) -> None:
     The threads that communicate are told by the collectives on them, which ``trace`` holds.
     """
     works: dict[str, bool] = {}
-    talking = {each.thread for each in trace.host_comm}
+    # gloo sends and receives on the thread that trains, and does all else on threads of its own.
+    talking = {each.thread for each in trace.host_comm} - {each.thread for each in trace.steps}
     device = trace.device("cpu")
     compute = trace.code(Kind.COMPUTE, "operators", "cpu", "host")
     for event in closed(path, found):

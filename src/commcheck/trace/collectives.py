@@ -9,16 +9,14 @@ from typing import Final
 
 from commcheck.trace import names
 from commcheck.trace.facts import Call, Moved
-from commcheck.trace.names import Kind
+from commcheck.trace.names import TINY_BYTES, Kind
+from commcheck.trace.roles import Role, role_of_kernel
 from commcheck.trace.store import Device, Trace, Transfer
 from commcheck.trace.windows import Window
 
 SMALL_BYTES: Final = 1 << 20
 """Below this a collective's time is mostly latency: n_half = alpha x beta is 25 us x 40 GB/s = 1 MB
 for NCCL inside one rail (nccl-tests, small-message end of an all-reduce sweep)."""
-
-TINY_BYTES: Final = 64_000
-"""Up to here the time of a collective is alpha itself."""
 
 
 def link_records(trace: Trace) -> None:
@@ -100,7 +98,9 @@ def calls_of(trace: Trace, device: Device, found: Sequence[Window]) -> tuple[Cal
 
 def _named(trace: Trace, kernel: str) -> Transfer:
     size = (trace.world or 0) if trace.layout == "cpu" else 0
-    return Transfer(names.collective(kernel), "", size, None, "")
+    role = role_of_kernel(kernel)
+    about = "" if role is Role.OTHER else str(role)
+    return Transfer(names.collective(kernel), "", size, None, about)
 
 
 def moved_of(calls: Sequence[Call]) -> tuple[Moved, ...]:

@@ -51,6 +51,7 @@ class Step:
     host_wait_ns: int | None  # of that stream: it waits for the host's launch and nothing else
     pause_ns: int = 0  # of host_wait_ns: in gaps that no launch is as long as
     longest_pause_ns: int = 0
+    host_comm_ns: int = 0  # of pause_ns: while the host is in a collective of its own, as gloo's
     input_ns: int = 0  # of idle_ns: while the host waits for its next batch; not in host_wait_ns
     exposed_unfed_ns: int = 0  # of exposed_judged_ns: with a kernel launched in time it were hidden
     kernels: int
@@ -173,6 +174,8 @@ class RankFacts:
     outside: int  # device events of no step
     unlinked: int  # device events whose launch is not in the trace
     records: int  # collective calls on the host
+    pipes: frozenset[str] = frozenset()  # groups of its pipeline's stages; "" for one untold
+    began_ns: int = 0  # its first step, since 1970 or the trace's own zero; 0: not told
     notes: tuple[str, ...] = ()
     hccl: Hccl | None = None
 
@@ -220,10 +223,10 @@ def most_exposed(ranks: Sequence[RankFacts]) -> RankFacts:
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How far apart the ranks start the collectives that all of them take part in.
+    """How far apart ranks start the collectives that they take part in together.
 
     ``late_ns`` and ``wait_ns`` are by rank: mean start behind the first, and time waited for the
-    last. ``late_step_ns``: the sum of a rank's lateness over a step, median over steps.
+    last. ``late_step_ns``: how long in a step others wait for it, median over steps.
     ``offset_ns``: each rank's clock against the first one's.
     """
 
@@ -231,11 +234,12 @@ class Skew:
     collectives: int
     mean_ns: int
     most_ns: int
-    step_ns: int  # sum over a step's collectives, median over steps
+    step_ns: int  # of a step: of the rank whose collectives are waited in longest, by anybody
     late_ns: tuple[int, ...]
     late_step_ns: tuple[int, ...]
     wait_ns: tuple[int, ...]
     comm_ns: tuple[int, ...]  # time in these collectives, by rank
+    mates_ns: tuple[int, ...]  # the least that another rank spends in those of each
     offset_ns: tuple[int, ...]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts, RankFacts
 from commcheck.trace.limits import Limits
@@ -45,18 +47,31 @@ def host_rungs(job: JobFacts, limits: Limits, exposed: float) -> list[Rung]:
     )
     # Where none alone is too much, the largest is what to begin with.
     over = [part for part in parts if part[0] > limits.host_wait_warn]
-    against = (f"exposed communication is larger: {pct(exposed)} of the step",)
+    larger = f"exposed communication is larger: {pct(exposed)} of the step"
+    others = [_waits(other) for other in job.ranks if other is not rank]
+    usual = median(others) if others else wait
+    is_alone = usual <= limits.host_wait_warn
+    rest = f"; the other ranks only for {pct(usual)}" if is_alone else ""
     rungs = []
     for share, cause, what, measured in over or [max(parts, key=lambda part: part[0])]:
         whole = f", {pct(wait)} with all that its host lets wait" if share < 0.99 * wait else ""
+        against, sure = [larger] if exposed > wait else [], "certain"
+        talks = rank.share("host_comm_ns") or 0.0
+        if cause is causes.HOST_PAUSE and 2 * talks > share:
+            against.append(
+                f"for {pct(talks)} of the step its host is inside a collective of its own (gloo), "
+                "where it may wait for another rank"
+            )
+            sure = "likely"
         rungs.append(
             Rung(
                 cause,
                 wait > limits.host_wait_fail,
-                f"{rank.name}: {what}{whole}: not communication",
-                "certain",
-                against if exposed > wait else (),
+                f"{rank.name}: {what}{whole}: not communication{rest}",
+                sure,
+                tuple(against),
                 measured,
+                tuple(name for name in (rank.name, rank.host) if name) if is_alone else (),
             )
         )
     return rungs

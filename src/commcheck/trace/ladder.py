@@ -93,7 +93,8 @@ def _shares(job: JobFacts) -> Shares:
 def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[Rung]:
     waiting = waiting_of(job, shares, limits)
     own = shares.whole - shares.unfed
-    host = host_rungs(job, limits, own)
+    # What the others expose while they wait for a late rank speaks for its host, not against it.
+    host = host_rungs(job, limits, 0.0 if waiting.explains else own)
     rungs = [*waiting.rungs, *host]
     bubble = bubble_rung(job, limits)
     if waiting.explains:

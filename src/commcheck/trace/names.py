@@ -25,13 +25,22 @@ class Kind(IntEnum):
     OTHER = 5
 
 
+_EXPERT_KERNELS: Final = (
+    "deep_ep::",  # and its branch for racks; its other kernels compute where tokens go
+    r"hybrid_ep::\w*(dispatch|combine|sync)",
+    r"\bEp(Dispatch|Combine)\w*Kernel",  # mori, on ROCm
+)
+_TENSOR_KERNELS: Final = ("userbuffers_",)  # Transformer Engine, --tp-comm-overlap
+"""Kernels of libraries that are made for one kind of groups."""
+
 COMM_KERNELS: Final = (
     "nccl",  # and ncclSymk, ncclKernel_, ncclDevKernel_
     "rccl",
     "hccl",
     "hcom_",
     "msccl",
-    "deep_ep::",
+    *_EXPERT_KERNELS,
+    *_TENSOR_KERNELS,
     "nvshmem",
     r"(one|two)_?shot_all_?reduce",
     r"all_?reduce_(one|two)_?shot",
@@ -56,8 +65,15 @@ _KINDS: Final = (
     (regex(r"reduce", re.I), "reduce"),
 )
 
+OF_EXPERTS: Final = regex("|".join(_EXPERT_KERNELS), re.I)
+OF_LAYERS: Final = regex("|".join(_TENSOR_KERNELS), re.I)
+"""Kernels by which the experts of a layer get their tokens, and those that sum up a layer."""
+
 POINT_TO_POINT: Final = frozenset({"send", "recv", "sendrecv"})
 """Waiting for a pipeline neighbour, not bandwidth."""
+
+TINY_BYTES: Final = 64_000
+"""Up to here the time of a collective is alpha itself."""
 
 NO_TRANSFER: Final = frozenset({"wait", "init", "end"})
 """Collective names of record_param_comms that move nothing."""

@@ -88,14 +88,14 @@ def tensor_rung(job: JobFacts, limits: Limits) -> list[Rung]:
 
 def bubble_rung(job: JobFacts, limits: Limits) -> list[Rung]:
     """Do pipeline stages wait for their neighbours?"""
-    bubble, _ = _most(job, "bubble_ns")
+    bubble, rank = _most(job, "bubble_ns")
     if bubble <= limits.bubble_warn:
         return []
     return [
         Rung(
             causes.PIPELINE_BUBBLE,
             False,
-            f"send and receive wait for {pct(bubble)} of the step (limit "
+            f"{rank.name}: stages wait for each other for {pct(bubble)} of the step (limit "
             f"{pct(limits.bubble_warn)}): a pipeline bubble, not bandwidth",
             "likely",
             (),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from commcheck.files import rank_named
 from commcheck.lazy import regex
 from commcheck.trace import ascend, chrome, kineto, names
 from commcheck.trace.source import (
@@ -24,7 +24,6 @@ from commcheck.trace.source import (
 )
 from commcheck.trace.store import Progress, Trace
 
-_RANK: Final = regex(r"rank[-_]?(\d+)", re.I)
 _INFO: Final = regex(r"profiler_info_(\d+)\.json")
 
 
@@ -110,12 +109,11 @@ def _read_cpu(path: Source, trace: Trace) -> None:
 
 
 def rank_beside(path: Source) -> int | None:
-    """The rank that the file's name tells, or that of the file torch_npu writes beside it."""
-    found = _RANK.search(path.name)
-    if found:
-        return int(found[1])
-    if isinstance(path, Held):
-        return None
+    """The rank that the name of the file or of its folder tells, or the file torch_npu writes
+    beside it."""
+    named = rank_named(str(path))
+    if named is not None or isinstance(path, Held):
+        return named
     for folder in Path(os.path.realpath(path)).parents[:2]:
         for each in sorted(folder.glob("profiler_info_*.json")):
             info = _INFO.fullmatch(each.name)

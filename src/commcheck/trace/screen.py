@@ -64,7 +64,7 @@ def _times(rank: RankFacts, is_one_of_many: bool) -> list[str]:
     if rank.share("host_wait_ns"):
         rows.append(row("  host launches", "host_wait_ns", "   waited for, also under others"))
     if rank.share("bubble_ns"):
-        rows.append(row("  pipeline", "bubble_ns", "   send and receive"))
+        rows.append(row("  pipeline", "bubble_ns", "   stages wait for each other"))
     if rank.share("untold_ns"):
         rows.append(row("  send, receive", "untold_ns", "   of groups without a description"))
     return rows

@@ -37,6 +37,13 @@ EXPECTED: Final = (
 
 _EVENTS: Final = regex(rb'"traceEvents"\s*:\s*\[')
 _GZIP: Final = b"\x1f\x8b"
+_PACKED: Final = {
+    b"\x28\xb5\x2f\xfd": "zstd (zstd -d)",
+    b"PK\x03\x04": "zip (unzip)",
+    b"\xfd7zXZ": "xz (xz -d)",
+    b"BZh": "bzip2 (bzip2 -d)",
+}
+"""Other packers by their first bytes, and what unpacks them."""
 
 
 _OPEN: Final = '{"traceEvents": []'
@@ -130,6 +137,9 @@ def split_head(path: Source, stream: Iterator[bytes]) -> tuple[Keys | None, byte
         if start == b"[":
             return None, text[text.index(b"[") + 1 :]
         if start not in (b"{", b""):
+            for magic, how in _PACKED.items():
+                if text.startswith(magic):
+                    raise Foreign(str(path), f"is packed with {how}; expected plain text or gzip")
             raise Foreign(str(path), f"is no JSON object or list; {EXPECTED}")
         found = _EVENTS.search(text)
         if found:

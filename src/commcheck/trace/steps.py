@@ -20,7 +20,7 @@ from commcheck.trace.names import Kind
 from commcheck.trace.roles import COULD_HIDE, Role, Roles
 from commcheck.trace.sets import Row, Sets, rows_of, sets_in, sets_of
 from commcheck.trace.store import Device, Trace
-from commcheck.trace.windows import Window, windows
+from commcheck.trace.windows import Window, whole_steps, windows
 
 UNLINKED_MOST = 0.1
 """With more device events than this without their launch, waiting for launches is not known."""
@@ -48,14 +48,15 @@ def measure(trace: Trace) -> tuple[RankFacts, ...]:
 
 
 def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
-    found, outside = windows(trace, device)
+    found, outside = whole_steps(trace, device, *windows(trace, device))
     unlinked = device.launch_start.count(-1)
     knows_launches = unlinked <= UNLINKED_MOST * len(device.start)
     feeding = Feeding(trace, device) if knows_launches and trace.layout != "cpu" else None
     roles, inputs = Roles(trace, device), inputs_of(trace)
+    talks = union((each.start, each.end) for each in trace.host_comm)
     forwards = _by_thread(trace) if _gathers(trace, device) else {}
     steps = [
-        _step(trace, device, part, waits, forwards, inputs)
+        _step(trace, device, part, waits, forwards, inputs, talks)
         for part, waits in _waited(_parts(trace, device, found, roles, feeding))
     ]
     calls = calls_of(trace, device, found)
@@ -78,7 +79,9 @@ def _measure_device(trace: Trace, name: str, device: Device) -> RankFacts:
         outside=outside,
         unlinked=unlinked,
         records=len(trace.records),
-        notes=_notes(trace, steps, outside, unlinked, len(device.start)),
+        pipes=roles.pipes({role for step in steps for role in step.roles}),
+        began_ns=found[0].start + trace.base_ns if found else 0,
+        notes=(*_joined(found), *_notes(trace, steps, outside, unlinked, len(device.start))),
     )
 
 
@@ -120,6 +123,7 @@ def _step(
     waits: list[Span] | None,
     forwards: dict[int, list[Span]],
     inputs: list[Span],
+    talks: list[Span],
 ) -> Step:
     window, sets, rows = part.window, part.sets, part.rows
     exposed = subtract(sets.comm, sets.compute)
@@ -130,7 +134,7 @@ def _step(
     whole = window.end - window.start
     fetching = clip(inputs, window.start, window.end)
     waits = subtract(waits, fetching) if waits and fetching else waits
-    pauses = [end - start for start, end in waits or () if end - start >= PAUSE_NS]
+    pauses = [span for span in waits or () if span[1] - span[0] >= PAUSE_NS]
     forward = _forward(trace, device, rows, forwards)
     counts: Counter[Kind] = Counter()
     for code, count in Counter(row[2] for row in rows).items():
@@ -156,8 +160,9 @@ def _step(
         idle_ns=whole - length(busy) - length(copies),
         host_gap_ns=part.waits.gap_ns if part.waits else None,
         host_wait_ns=None if waits is None else length(waits),
-        pause_ns=sum(pauses),
-        longest_pause_ns=max(pauses, default=0),
+        pause_ns=length(pauses),
+        longest_pause_ns=longest(pauses),
+        host_comm_ns=length(intersect(pauses, talks)) if pauses else 0,
         input_ns=length(subtract(subtract(fetching, busy), copies)) if fetching else 0,
         exposed_unfed_ns=length(intersect(judged, waits)) if waits else 0,
         kernels=(counts[Kind.TASK] or counts[Kind.COMPUTE]) + comm_kernels,
@@ -246,6 +251,17 @@ def _lanes(trace: Trace, device: Device, roles: Roles, found: Sequence[Window]) 
             span = (max(start, chosen.start), min(end, chosen.end), label)
             labelled[about.stream].append(span)
     return lanes_of(sets.compute, sets.mem, labelled, chosen.start, chosen.end)
+
+
+def _joined(found: Sequence[Window]) -> list[str]:
+    marks = found[0].marks if found else 1
+    if marks == 1:
+        return []
+    only = "" if len(found) > 1 else ", if there are no more of them"
+    return [
+        f"of {marks} marked steps the last alone communicates all: they are judged as the "
+        f"micro-batches of one{only}; call prof.step() once for each step of the optimizer"
+    ]
 
 
 def _notes(

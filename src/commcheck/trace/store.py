@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Final, NamedTuple
 
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
 from commcheck.trace import names
 from commcheck.trace.names import Kind
 
@@ -178,6 +178,15 @@ def transfer_of(args: Mapping[str, object]) -> Transfer | None:
         size_bytes=max(counts) * each_bytes if counts and each_bytes else None,
         about=str(args.get("Process Group Description") or ""),
     )
+
+
+_MEMBERS: Final = regex(r"\[(\d+(?:, ?\d+)*)\]")
+
+
+def members_of(group: str) -> frozenset[int]:
+    """The ranks of a group that tells them; empty for a name."""
+    found = _MEMBERS.fullmatch(group)
+    return frozenset(map(int, found[1].split(","))) if found else frozenset()
 
 
 def seq_of(args: Mapping[str, object]) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from commcheck.errors import UsageError
 from commcheck.lazy import dataclass
@@ -63,38 +64,60 @@ def gathered(
     ``searched``: found in a folder, where a file may be no trace. Raises ``UsageError`` where no
     source could be read.
     """
+    names = _names([each.path for each in done])
     problems = {
-        each.path: each.problem for each in done if each.problem and each.path not in searched
+        names[each.path]: each.problem
+        for each in done
+        if each.problem and each.path not in searched
     }
-    ranks = [rank for each in done for rank in each.ranks[:1]]
+    ranks = [replace(rank, file=names[each.path]) for each in done for rank in each.ranks[:1]]
     if not ranks:
         told = [each.problem for each in done if each.problem]
         raise UsageError(*(told[:20] or ["error: no trace among the files [trace]"]))
     notes = [
-        f"{each.path.name} has {len(each.ranks)} devices: the busiest is judged"
+        f"{names[each.path]} has {len(each.ranks)} devices: the busiest is judged"
         for each in done
         if len(each.ranks) > 1 and each.ranks[0].layout != "table"
     ]
     ranks += [rank for each in done for rank in each.ranks[1:] if rank.layout == "table"]
-    job = job_of(_numbered(ranks, notes))
+    job = job_of(_one_a_rank(ranks, notes))
     job = replace(job, notes=(*notes, *job.notes))
-    return job, {path.name: problem for path, problem in problems.items()}
+    return job, problems
 
 
-def _numbered(ranks: Sequence[RankFacts], notes: list[str]) -> list[RankFacts]:
-    """One trace a rank; files that tell no rank are numbered in their order, with a note."""
+def _names(paths: Sequence[Source]) -> Mapping[Source, str]:
+    """What messages call each: its name, with as many folders before it as tell it from others.
+
+    torch_npu calls all traces alike, and so do scripts that make a folder for each rank.
+    """
+    parts = {path: PurePath(str(path)).parts for path in dict.fromkeys(paths)}
+    names: dict[Source, str] = {path: path.name for path in parts}
+    deepest = max((len(mine) for mine in parts.values()), default=0)
+    for depth in range(2, deepest + 1):
+        counts = Counter(names.values())
+        alike = [path for path in names if counts[names[path]] > 1]
+        for path in alike:
+            names[path] = str(PurePath(*parts[path][-depth:]))
+        if not alike:
+            break
+    return names
+
+
+def _one_a_rank(ranks: Sequence[RankFacts], notes: list[str]) -> list[RankFacts]:
+    """Of each rank the trace that was taken last. Files that tell no rank are ranks of their own,
+    called by their names: any number would be taken for the job's."""
     if len(ranks) > 1 and all(rank.rank is None for rank in ranks):
-        notes.append("no file tells its rank: they are numbered in the order of their names")
-        return [
-            replace(rank, rank=number)
-            for number, rank in enumerate(sorted(ranks, key=lambda each: each.file))
-        ]
+        notes.append("no file tells its rank: each is called by its name")
+        return list(ranks)
     last: dict[object, RankFacts] = {}
-    for rank in sorted(ranks, key=lambda each: each.file):
+    older: list[str] = []
+    for rank in sorted(ranks, key=lambda each: (each.began_ns, each.file)):
         key = rank.file if rank.rank is None else rank.rank
         if key in last:
-            notes.append(
-                f"{rank.name} has several traces: {rank.file} is judged, {last[key].file} is not"
-            )
+            told = f"{rank.file} is judged, {last[key].file} is not"
+            older.append(f"{rank.name} has several traces: {told}")
         last[key] = rank
+    if older:
+        more = f"; {len(older) - 1} more that are not the newest of their rank are not judged"
+        notes.append(older[-1] + (more if len(older) > 1 else ""))
     return list(last.values())

@@ -13,19 +13,20 @@ from commcheck.trace.rungs import Rung, Shares, pct, percent
 
 _ALONE: Final = "of one rank alone nothing tells waiting for a late one"
 _UNTOLD: Final = "whether the ranks wait for a late one is not told"
+_STAGES: Final = "in what pipeline stages do together they also wait for each other"
 
 
 def straggler(skew: Skew, step_ns: float, limits: Limits) -> int | None:
     """The rank (its place in ``skew.ranks``) that all others wait for, or None.
 
-    The latest in the mean, by more than ``late_us``; late over a step by more than ``late_share``
-    of it; and with the least time in the collectives, since who is waited for waits for nobody.
+    The latest over a step, by more than ``late_share`` of it; in the mean by more than ``late_us``;
+    and with the least time in its collectives, since who is waited for waits for nobody.
     """
-    latest = max(range(len(skew.ranks)), key=lambda number: skew.late_ns[number])
+    latest = max(range(len(skew.ranks)), key=lambda number: skew.late_step_ns[number])
     is_late = (
         skew.late_ns[latest] > limits.late_us * 1000
         and skew.late_step_ns[latest] > limits.late_share * step_ns
-        and skew.comm_ns[latest] == min(skew.comm_ns)
+        and skew.comm_ns[latest] <= skew.mates_ns[latest]
     )
     return latest if is_late else None
 
@@ -51,22 +52,23 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
         return Waiting(against=_ALONE)
     if all(rank.layout == "table" for rank in job.ranks):
         return _by_table(job, shares, limits)
+    crossed = _STAGES if any(rank.pipes for rank in job.ranks) else ""
     if job.skew is None:
-        return Waiting(against=_UNTOLD)
+        return Waiting(against=crossed or _UNTOLD)
     step_ns = median(rank.median_ns for rank in job.ranks)
     comm = median(rank.share("comm_ns") or 0.0 for rank in job.ranks)
     waited = job.skew.step_ns / step_ns
     is_much = waited > limits.skew_share * comm
-    by_turns = ""
+    mutual = crossed
     if is_much:
-        by_turns = f"the ranks wait for each other by turns, {pct(min(1.0, waited))} of the step"
+        mutual = f"the ranks wait for each other by turns, {pct(min(1.0, waited))} of the step"
     place = straggler(job.skew, step_ns, limits)
     if place is None:
-        return Waiting(against=by_turns)
+        return Waiting(against=mutual)
     rank, late = job.ranks[place], job.skew.late_step_ns[place]
     own = late / max(1, job.skew.step_ns)
     if own < limits.late_own:
-        return Waiting(against=by_turns)
+        return Waiting(against=mutual)
     against = []
     if not is_much:
         against.append(f"waiting is only {pct(waited)} of the step, communication {pct(comm)}")

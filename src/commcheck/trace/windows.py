@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from commcheck.lazy import dataclass
+from commcheck.trace import names
+from commcheck.trace.names import Kind
 from commcheck.trace.store import Annotation, Device, Trace
 
 
@@ -19,6 +21,7 @@ class Window:
     end: int
     host_ns: int | None
     events: array[int]  # indices of its device events, in no order
+    marks: int = 1  # annotations of steps in it: several where each is of a micro-batch
 
 
 def windows(trace: Trace, device: Device) -> tuple[list[Window], int]:
@@ -32,9 +35,7 @@ def windows(trace: Trace, device: Device) -> tuple[list[Window], int]:
     if not steps:
         events = array("i", range(len(device.start)))
         return [_last("all", None, events, device)], 0
-    if trace.layout == "cpu":
-        return _on_host(steps, device)
-    return _on_device(steps, device)
+    return (_on_host if trace.layout == "cpu" else _on_device)(steps, device)
 
 
 def _on_host(steps: Sequence[Annotation], device: Device) -> tuple[list[Window], int]:
@@ -105,6 +106,54 @@ def _bounded(
         Window(step.name, start, end, step.end - step.start, events)
         for (start, step, events), end in zip(filled, ends, strict=True)
     ]
+
+
+def whole_steps(
+    trace: Trace, device: Device, found: list[Window], outside: int
+) -> tuple[list[Window], int]:
+    """The windows, those of micro-batches that accumulate gradients joined to steps.
+
+    They are known by a last one that alone communicates, or alone does all that any does. What it
+    exposes is to be held against the computing of all. Windows of no whole step are left out, and
+    their events are in none. Unchanged where the windows follow no such rule.
+    """
+    spoken = [_spoken(trace, device, window) for window in found]
+    everything = frozenset[tuple[str, str]]().union(*spoken)
+    # A single one that does more than the others may do it now and then.
+    least = 2 if all(spoken) else 1
+    cycles: list[list[Window]] = [[]]
+    for window, mine in zip(found, spoken, strict=True):
+        cycles[-1].append(window)
+        if mine == everything if all(spoken) else mine:
+            cycles.append([])
+    rest = cycles.pop()
+    sizes = [len(cycle) for cycle in cycles]
+    if len(sizes) < least or sizes[-1] == 1 or len(set(sizes[1:])) > 1 or sizes[0] > sizes[-1]:
+        return found, outside
+    if sizes[0] < sizes[-1]:
+        rest += cycles.pop(0)
+    outside += sum(len(window.events) for window in rest)
+    return [_joined(cycle) for cycle in cycles], outside
+
+
+def _spoken(trace: Trace, device: Device, window: Window) -> frozenset[tuple[str, str]]:
+    """The kinds of collectives in a window, with their streams; NCCL has kernels by size, too."""
+    codes = (trace.codes[code] for code in {device.code[index] for index in window.events})
+    return frozenset(
+        (names.collective(code.name), code.stream)
+        for code in codes
+        if code.kind in (Kind.COMM, Kind.OPERATOR)
+    )
+
+
+def _joined(cycle: Sequence[Window]) -> Window:
+    first, last = cycle[0], cycle[-1]
+    events = array("i")
+    for window in cycle:
+        events.extend(window.events)
+    hosts = [window.host_ns for window in cycle if window.host_ns is not None]
+    name = f"{first.name}-{last.name.rpartition('#')[2]}"
+    return Window(name, first.start, last.end, sum(hosts) or None, events, len(cycle))
 
 
 def _last(name: str, host_ns: int | None, events: array[int], device: Device) -> Window:
