@@ -380,6 +380,14 @@ def test_pod_ray_and_an_inventory() -> None:
     assert findings("ray-runtime-env.yaml", inventory={"gpu-01": gpu}) == {"ENV-032": {Status.FAIL}}
 
 
+def test_an_inventory_of_several_hosts_holds_where_they_are_alike() -> None:
+    gpu = {"commcheck_platform": "gpu-roce", "commcheck_nvlink_links": 18}
+    alike = {name: Host(name, gpu) for name in ("gpu-01", "gpu-02.example")}
+    assert findings("ray-runtime-env.yaml", inventory=alike) == {"ENV-032": {Status.FAIL}}
+    mixed = alike | {"gpu-03": Host("gpu-03", gpu | {"commcheck_nvlink_links": 0})}
+    assert "ENV-032" not in findings("ray-runtime-env.yaml", inventory=mixed)
+
+
 def test_a_log_beside_the_environment(tmp_path: Path) -> None:
     log = tmp_path / "nccl.log"
     log.write_text(
