@@ -136,7 +136,7 @@ def test_pods() -> None:
         "NCCL_SHM_DISABLE": "1",
         "NCCL_IB_HCA": "mlx5_1",
     }
-    assert pod.shm_default is True
+    assert pod.shm_bytes == 64 << 20
     text = """
 spec:
   pytorchReplicaSpecs:
@@ -151,7 +151,7 @@ spec:
             volumeMounts: [{name: shm, mountPath: /dev/shm}]
 """
     (worker,) = declared(text, "job.yaml")
-    assert (worker.shm_default, worker.gpus, len(worker.unread)) == (False, 8, 2)
+    assert (worker.shm_bytes, worker.gpus, len(worker.unread)) == (-1, 8, 2)
 
 
 def values(text: str) -> list[dict[str, str]]:

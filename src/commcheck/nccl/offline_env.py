@@ -33,6 +33,7 @@ from commcheck.nccl.environment.model import (
     Setting,
     effective,
     merged,
+    untold,
 )
 from commcheck.nccl.environment.names import Version, is_kept, version_of
 from commcheck.nccl.environment.ranktable import RankTable, rank_tables
@@ -143,7 +144,7 @@ def _sort(given: Given, found: _Found) -> None:
 
 def _strange(text: str, read: Sequence[Declared]) -> tuple[str, ...]:
     """Variables that a text names outside its comments, where none could be read."""
-    if any(effective(one.layers)[0] for one in read):
+    if any(effective(one.layers)[0] or untold(one.layers) for one in read):
         return ()
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
     return tuple(sorted({name for line in lines for name in _NAMED.findall(line) if is_kept(name)}))
@@ -151,8 +152,10 @@ def _strange(text: str, read: Sequence[Declared]) -> tuple[str, ...]:
 
 def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) -> None:
     settings, ignored = effective(one.layers)
-    if not settings and one.shm_default is None:
+    if not settings and one.shm_bytes is None:
         what = "no variable of NCCL, HCCL, UCX or PyTorch in it"
+        if hidden := untold(one.layers):
+            what = f"what {', '.join(sorted(hidden)[:3])} is set to stands elsewhere: {FORMS}"
         if strange:
             what = f"it names {', '.join(strange[:3])} in a form that is not read: {FORMS}"
         found.nothing.append(f"{who}: {what}")
@@ -164,7 +167,8 @@ def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) 
             settings=settings,
             ignored=ignored,
             unread=one.unread,
-            shm_default=one.shm_default,
+            untold=untold(one.layers),
+            shm_bytes=one.shm_bytes,
             gpus=one.gpus,
             job=one.job,
             strange=strange,
@@ -257,7 +261,7 @@ def _case(found: _Found, site: Site) -> Case:
 def _with_conf(
     one: Environment, conf: Sequence[Layer], version: Version | None, has_user_conf: bool
 ) -> Environment:
-    layers = [Layer(one.settings, one.ignored), *conf]
+    layers = [Layer(one.settings, one.ignored, one.untold), *conf]
     settings, ignored = effective(layers)
     unread = one.unread
     path = one.get("NCCL_CONF_FILE")
@@ -316,6 +320,10 @@ def _notes(case: Case, judgement: Judgement, found: _Found) -> tuple[str, ...]:
     notes += [
         f"not read, and it counts too: {each}"
         for each in sorted({each for one in case.environments for each in one.unread})
+    ]
+    notes += [
+        f"set to what is not known here: {each}"
+        for each in sorted({each for one in case.environments for each in one.shown_untold})
     ]
     notes += found.nothing
     return tuple(notes)

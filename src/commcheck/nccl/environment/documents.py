@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -10,7 +11,8 @@ from typing import Any, Final
 import yaml
 
 from commcheck.lazy import dataclass, regex
-from commcheck.nccl.environment.model import Layer, effective
+from commcheck.nccl.environment.model import SHM_DEFAULT, Layer, effective
+from commcheck.nccl.environment.names import is_kept
 from commcheck.nccl.environment.sources import command, from_mapping, handed_over
 
 NODES_MOST: Final = 200_000
@@ -30,7 +32,7 @@ class Declared:
     kind: str  # "pod", "ray" or "document"
     layers: tuple[Layer, ...]
     unread: tuple[str, ...] = ()
-    shm_default: bool | None = None
+    shm_bytes: int | None = None
     gpus: int | None = None
     job: str = ""
 
@@ -42,7 +44,8 @@ class _Listed:
     container: Mapping[str, Any]
     spec: Mapping[str, Any]
     pod: str
-    is_launcher: bool
+    is_launcher: bool = False
+    ray_group: str = ""
 
     @property
     def words(self) -> list[str]:
@@ -79,16 +82,21 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
     """
     found: list[_Listed] = []
     launchers: set[int] = set()
+    groups: dict[int, str] = {}
     for node, pod, key in _walk(doc):
         if isinstance(specs := node.get("mpiReplicaSpecs"), Mapping):
             launchers |= {id(inner) for inner, _, _ in _walk(specs.get("Launcher"))}
+        for name, group in _ray_groups(node):
+            groups |= {id(inner): name for inner, _, _ in _walk(group)}
         if isinstance(node.get("containers"), list):
             found += [
-                _Listed(each, node, pod, id(each) in launchers)
+                _Listed(each, node, pod, id(each) in launchers, groups.get(id(each), ""))
                 for each in node["containers"]
                 if isinstance(each, Mapping)
             ]
-        yield from _plain(node, key, where)
+        if key not in _CONTAINERS:
+            yield from _plain(node, key, where)
+            yield from _alone(node, pod, key, maps, where)
     has_gpus = any(_asks(each.container) for each in found)
     ranks = [each for each in found if _asks(each.container) or not (has_gpus or each.is_launcher)]
     handed = [
@@ -107,23 +115,58 @@ def _handed(launcher: _Listed, maps: Mapping[str, Any], where: str) -> Layer:
     return handed_over(launcher.words, f"{where} ({one.name}: command)", own)
 
 
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+
 _PLAIN: Final = ("env_vars", "environment", "env", "envs", "Env")
 """Keys of variables: of Ray, compose, an editor's launch.json, SkyPilot, ``docker inspect``."""
+
+_WITHIN: Final = ("runtimeEnvYAML", "serveConfigV2")
+"""Keys of a text that is YAML itself: of a RayJob and a RayService."""
+
+_NAMED: Final = ("env", "environment", "containerEnv", "extraEnv", "extraEnvVars")
+"""Keys of lists of ``{name, value}``: of one container that stands by itself (a TrainJob's trainer,
+a step of Argo), of AWS (ECS, Batch), of a chart's values."""
 
 
 def _plain(node: Mapping[str, Any], key: str, where: str) -> Iterator[Declared]:
     for name in _PLAIN:
         told = node.get(name)
         if isinstance(told, list):
-            pairs = (each.partition("=") for each in told if isinstance(each, str) and "=" in each)
-            told = {left: right for left, _, right in pairs}
+            pairs = (each.partition("=") for each in told if isinstance(each, str))
+            told = {left: right if equals else None for left, equals, right in pairs}
         if not isinstance(told, Mapping):
             continue
         layer = from_mapping(told, f"{where} ({name})")
         if name == "env_vars":
             yield Declared("runtime_env", "ray", (layer,))
-        elif layer.settings:
+        elif layer.settings or layer.untold:
             yield Declared(key or name, "document", (layer,), job=f"{where} {key}")
+    for text in (node[name] for name in _WITHIN if isinstance(node.get(name), str)):
+        for inner in documents(text):
+            for part, _, within in _walk(inner):
+                yield from _plain(part, within, where)
+
+
+def _alone(
+    node: Mapping[str, Any], pod: str, key: str, maps: Mapping[str, Any], where: str
+) -> Iterator[Declared]:
+    """What looks like a container and stands in no list of them; each is a job of its own."""
+    for name in _NAMED:
+        items = [each for each in _listed(node.get(name)) if isinstance(each, Mapping)]
+        if not items:
+            continue
+        listed = _Listed({**node, "env": items, "name": key or name}, {}, pod)
+        one = _container(listed, maps, where)
+        yield replace(one, kind="document", shm_bytes=None, job=f"{where} {one.name}")
+
+
+def _ray_groups(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The groups of a RayCluster: each may be for another work."""
+    if "headGroupSpec" in node:
+        yield "head", node["headGroupSpec"]
+    for number, group in enumerate(_listed(node.get("workerGroupSpecs"))):
+        told = group.get("groupName") if isinstance(group, Mapping) else None
+        yield str(told or f"group {number}"), group
 
 
 def _config_map(doc: Any) -> str | None:
@@ -135,7 +178,10 @@ def _config_map(doc: Any) -> str | None:
 
 
 def _walk(doc: Any) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """All mappings, each once; the name of the nearest thing that has one; the nearest key."""
+    """All mappings, each once; the name of the nearest thing, and its role in it; the nearest key.
+
+    Master and Worker of one job have containers of one name: their role tells them apart.
+    """
     seen: set[int] = set()
     left: list[tuple[Any, str, str, int]] = [(doc, "", "", 0)]
     while left and len(seen) < NODES_MOST:
@@ -148,7 +194,7 @@ def _walk(doc: Any) -> Iterator[tuple[Mapping[str, Any], str, str]]:
                 case {"metadata": {"name": str(own)}}:
                     name = own
                 case _:
-                    pass
+                    name = "/".join(part for part in (name, _role(node, key)) if part)
             yield node, name, key
         children = (
             [(child, str(told)) for told, child in node.items()]
@@ -156,6 +202,14 @@ def _walk(doc: Any) -> Iterator[tuple[Mapping[str, Any], str, str]]:
             else [(child, key) for child in node]
         )
         left.extend((child, name, told, depth + 1) for child, told in reversed(children))
+
+
+def _role(node: Mapping[str, Any], key: str) -> str:
+    """Of what makes pods: Worker, a task's or a group's name, leaderTemplate; "" elsewhere."""
+    if isinstance(node.get("template"), dict):
+        told = node.get("name") or node.get("groupName") or key
+        return "" if told == "spec" else str(told)
+    return key if key.endswith("Template") and isinstance(node.get("spec"), dict) else ""
 
 
 def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared:
@@ -167,9 +221,16 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
     for item in _listed(container.get("env")):
         match item:
             case {"name": str(key), "value": value}:
-                own[key] = value
+                own[key] = _expanded(value, own)
+            case {
+                "name": str(key),
+                "valueFrom": {"configMapKeyRef": {"name": str(source), "key": str(entry)}},
+            } if entry in maps.get(source, {}):
+                own[key] = maps[source][entry]
             case {"name": str(key), "valueFrom": _}:
-                unread.append(f"{place}: valueFrom of {key}")
+                own[key] = None
+                if is_kept(key):
+                    unread.append(f"{place}: valueFrom of {key}")
             case _:
                 pass
     # What its command exports comes last, and counts.
@@ -190,23 +251,69 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
         "pod",
         tuple(layers),
         tuple(unread),
-        _shm_default(container, listed.spec),
+        _shm_bytes(container, listed),
         _gpus(container),
+        listed.ray_group and f"{where} {listed.pod}",
     )
+
+
+_REFERENCE: Final = regex(r"\$\(([A-Za-z_][\w.-]*)\)")
+
+
+def _expanded(value: object, own: Mapping[str, object]) -> object:
+    """With ``$(NAME)`` filled in from the variables above it, as the kubelet does."""
+    if not isinstance(value, str):
+        return value
+
+    def filled(match: re.Match[str]) -> str:
+        told = own.get(match[1])
+        return match[0] if told is None else str(told)
+
+    return _REFERENCE.sub(filled, value)
 
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _shm_default(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-    """True where nothing gives the container another /dev/shm than the runtime's 64 MiB."""
-    if spec.get("hostIPC") is True:
-        return False
-    return not any(
-        isinstance(mount, Mapping) and mount.get("mountPath") == "/dev/shm"  # noqa: S108 - its name
-        for mount in _listed(container.get("volumeMounts"))
+def _shm_bytes(container: Mapping[str, Any], listed: _Listed) -> int:
+    """Of /dev/shm: the runtime's default, the limit of what is mounted there, or -1.
+
+    KubeRay mounts one as large as the container's memory into the first container of a pod
+    (ray-operator controllers/ray/common/pod.go). An emptyDir may be limited: a medium of memory is
+    made that large, of any other medium the pod is evicted (Kubernetes' manual, emptyDir).
+    """
+    if listed.spec.get("hostIPC") is True:
+        return -1
+    mounts = [each for each in _listed(container.get("volumeMounts")) if isinstance(each, Mapping)]
+    volume = next(
+        (each.get("name") for each in mounts if str(each.get("mountPath")).rstrip("/") == _SHM),
+        None,
     )
+    if volume is None:
+        is_first = container is next(iter(_listed(listed.spec.get("containers"))), None)
+        return -1 if listed.ray_group and is_first else SHM_DEFAULT
+    for each in _listed(listed.spec.get("volumes")):
+        match each:
+            case {"name": str(name), "emptyDir": {"sizeLimit": limit}} if name == volume:
+                return _quantity(limit)
+            case _:
+                pass
+    return -1
+
+
+_SHM: Final = "/dev/shm"  # noqa: S108 - its name
+
+_UNITS: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
+                 "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}  # fmt: skip
+_QUANTITY: Final = regex(r"(\d{1,15}(?:\.\d{1,9})?)([kMGT]?i?)")
+
+
+def _quantity(value: object) -> int:
+    """Bytes of a quantity of Kubernetes; -1 for what is none."""
+    match = _QUANTITY.fullmatch(str(value))
+    unit = _UNITS.get(match[2]) if match else None
+    return -1 if match is None or unit is None else int(float(match[1]) * unit)
 
 
 _GPU: Final = regex(r"(?:nvidia\.com/(?:gpu|mig-)|amd\.com/gpu|huawei\.com/(?:Ascend|npu)).*")

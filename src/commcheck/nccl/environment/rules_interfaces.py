@@ -42,7 +42,7 @@ def _unnamed(one: Environment, host: HostFacts) -> Ruling:
         return right()
     if not any(name.startswith("NCCL_") for name in one.settings):
         return other("nothing of NCCL is set")
-    if one.partial:
+    if not one.is_unset("NCCL_SOCKET_IFNAME"):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     if host.netdevs is None:
         return unknown("the host's interfaces are not known", INVENTORY)

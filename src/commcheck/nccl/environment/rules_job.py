@@ -8,7 +8,7 @@ from typing import Final
 
 from commcheck.model import Status
 from commcheck.nccl.environment import causes
-from commcheck.nccl.environment.model import ECHO, Case, Environment
+from commcheck.nccl.environment.model import Case, Environment
 from commcheck.nccl.environment.names import is_foreign
 from commcheck.nccl.environment.rule import UNSET, EnvRule
 from commcheck.nccl.environment.rules_network import INVENTORY
@@ -93,8 +93,8 @@ def _difference(name: str, ranks: list[Environment]) -> Iterable[Found]:
     holders: dict[str, list[Environment]] = defaultdict(list)
     for one in ranks:
         value = one.get(name)
-        if value is None and one.kind == ECHO:
-            continue  # a parameter is echoed when it is first read: absent is not unset
+        if value is None and not one.is_unset(name):
+            continue  # absent is not unset: NCCL echoes a parameter when it first reads it
         holders["(unset)" if value is None else value].append(one)
     if len(holders) < 2:
         return

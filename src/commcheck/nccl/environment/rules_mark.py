@@ -58,7 +58,7 @@ def _marks(one: Environment, host: HostFacts) -> list[Mark] | Ruling:
         return unknown(f"{host.network} may set a class of its own", "look into its settings")
     if host.lossless is False:
         return other("the fabric is not lossless")
-    if one.partial and one.int("NCCL_IB_TC") is None:
+    if one.get("NCCL_IB_TC") is None and not one.is_unset("NCCL_IB_TC"):
         return other("jobs set NCCL_IB_TC themselves")
     ports = selected(one, host)
     if ports is None and host.marking:

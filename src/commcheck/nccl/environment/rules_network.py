@@ -255,7 +255,7 @@ def _gid_unset(one: Environment, host: HostFacts) -> Ruling:
         )
     if one.version >= (2, 21, 0):
         return right()
-    if one.partial:
+    if not one.is_unset("NCCL_IB_GID_INDEX"):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     reason = "NCCL_IB_GID_INDEX is unset, and NCCL before 2.21 then takes index 0: RoCE v1 mostly"
     return wrong(warn(causes.GID, reason))
@@ -268,7 +268,9 @@ def _service_level(one: Environment, host: HostFacts) -> Ruling:
     known = [port for port in ports or () if port.link == "Ethernet" and port.qos]
     if ports is None or (not known and any(port.link == "Ethernet" for port in ports)):
         return unknown("what the ports trust is not known", INVENTORY)
-    if not any(port.qos and port.qos.trust == "dscp" for port in known) or one.partial:
+    if not any(port.qos and port.qos.trust == "dscp" for port in known):
+        return right()
+    if not one.is_unset("NCCL_IB_TC"):
         return right()
     reason = (
         f"{one.show('NCCL_IB_SL')} counts for nothing on ports that trust DSCP: want NCCL_IB_TC"
@@ -293,7 +295,7 @@ def _one_flow(one: Environment, host: HostFacts) -> Ruling:
     count = one.int("NCCL_IB_QPS_PER_CONNECTION")
     if count is not None and count > 1:
         return right()
-    if one.partial and count is None:
+    if count is None and not one.is_unset("NCCL_IB_QPS_PER_CONNECTION"):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     if host.ecmp is None:
         return unknown(

@@ -174,7 +174,7 @@ def _chatty(one: Environment, _host: HostFacts) -> Ruling:
 
 
 def _evidence(one: Environment, _host: HostFacts) -> Ruling:
-    if _level(one) is None and not one.partial:
+    if one.is_unset("NCCL_DEBUG"):
         return right("NCCL_DEBUG is unset: NCCL writes no evidence; NCCL_DEBUG=WARN costs nothing")
     return right()
 

@@ -117,13 +117,16 @@ def handed_over(words: Sequence[str], where: str, own: Mapping[str, Setting]) ->
 
 def _assigned(commands: Iterable[tuple[int, Sequence[str]]], where: str) -> Layer:
     settings: dict[str, Setting] = {}
+    untold: dict[str, str] = {}
     for number, words in commands:
         for name, value in _assignments(words):
-            if value is None or _OPEN.search(value):
-                settings.pop(name, None)
-            else:
+            settings.pop(name, None)
+            untold.pop(name, None)
+            if value is not None and _OPEN.search(value):
+                untold[name] = f"{where}:{number}"
+            elif value is not None:
                 settings[name] = Setting(value, f"{where}:{number}")
-    return Layer(settings)
+    return Layer(settings, untold=untold)
 
 
 def _joined(text: str) -> Iterable[str]:
@@ -196,13 +199,18 @@ _ENV_OPTION: Final = regex(r"^(?:--env=|-e(?=[A-Za-z_]\w*=))")
 
 
 def from_mapping(values: Mapping[Any, object], where: str) -> Layer:
-    """Variables of a document: numbers and truth values as the tools print them."""
-    settings = {}
+    """Variables of a document: numbers and truth values as the tools print them.
+
+    What compose, a chart or ``envsubst`` fills in (``${X:-1}``) is not known. None is a value that
+    stands elsewhere.
+    """
+    settings, untold = {}, {}
     for name, value in values.items():
         if not isinstance(name, str) or not is_kept(name) or isinstance(value, dict | list):
             continue
-        if value is None or (isinstance(value, str) and "$(" in value):
-            continue
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        settings[name] = Setting(text, where)
-    return Layer(settings)
+        if value is None or _OPEN.search(text):
+            untold[name] = where
+        else:
+            settings[name] = Setting(text, where)
+    return Layer(settings, untold=untold)

@@ -1,0 +1,198 @@
+"""Manifests: what is set elsewhere, who the ranks are, and what operators add to their pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commcheck.errors import UsageError
+from commcheck.model import Kind
+from commcheck.nccl.environment.documents import declared
+from commcheck.nccl.environment.model import effective, untold
+from commcheck.nccl.offline_env import analyse_env
+
+
+def values(text: str) -> list[dict[str, str]]:
+    """The variables of each rank of a document."""
+    found = (effective(one.layers)[0] for one in declared(text, "f"))
+    return [{name: setting.value for name, setting in each.items()} for each in found]
+
+
+def judged(text: str, folder: Path) -> dict[str, str]:
+    """Reasons by rule, of what is wrong in a file."""
+    (folder / "job.yaml").write_text(text)
+    found = analyse_env([str(folder / "job.yaml")]).results[0].findings
+    return {each.verdict.rule: each.verdict.reason for each in found if each.verdict.cause}
+
+
+JOB = """
+kind: PyTorchJob
+metadata: {name: llm}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      template: {spec: {hostIPC: true, containers: [{name: pytorch, env: [
+        {name: NCCL_ALGO, value: Ring}, {name: NCCL_IB_GID_INDEX, value: "3"}]}]}}
+    Worker:
+      template: {spec: {hostIPC: true, containers: [{name: pytorch, WORKER}]}}
+---
+kind: ConfigMap
+metadata: {name: nccl}
+data: {gid: "3"}
+"""
+OTHER = "envFrom: [{configMapRef: {name: elsewhere}}]"
+BY_KEY = (
+    "env: [{name: NCCL_IB_GID_INDEX, valueFrom: {configMapKeyRef: {name: nccl, key: gid}}},"
+    " {name: NCCL_ALGO, valueFrom: {configMapKeyRef: {name: elsewhere, key: algo}}}]"
+)
+
+
+@pytest.mark.parametrize("worker", [OTHER, BY_KEY])
+def test_what_stands_elsewhere_is_no_difference_between_ranks(worker: str, tmp_path: Path) -> None:
+    assert "ENV-001" not in judged(JOB.replace("WORKER", worker), tmp_path)
+
+
+def test_ranks_that_differ_are_told_by_their_role(tmp_path: Path) -> None:
+    reason = judged(JOB.replace("WORKER", "env: []"), tmp_path)["ENV-001"]
+    assert "(llm/Master/pytorch)" in reason
+    assert "(llm/Worker/pytorch)" in reason
+
+
+def test_a_key_of_a_map_in_the_same_file_is_read() -> None:
+    (_, worker) = values(JOB.replace("WORKER", BY_KEY))
+    assert worker == {"NCCL_IB_GID_INDEX": "3"}
+    (_, one) = declared(JOB.replace("WORKER", BY_KEY), "f")
+    assert set(untold(one.layers)) == {"NCCL_ALGO"}
+    assert [each.partition(": ")[2] for each in one.unread] == ["valueFrom of NCCL_ALGO"]
+
+
+def test_a_pod_s_own_address_is_nothing_that_counts() -> None:
+    text = "spec: {containers: [{name: t, env: [{name: POD_IP, valueFrom: {fieldRef: {}}}]}]}"
+    assert declared(text, "f")[0].unread == ()
+
+
+@pytest.mark.parametrize("text", ["${NCCL_DEBUG:-WARN}", "$LEVEL", "{{}}"])
+def test_a_value_that_somebody_fills_in_is_not_judged(text: str, tmp_path: Path) -> None:
+    compose = "services: {t: {environment: {NCCL_NET: IB, NCCL_DEBUG: 'TEXT'}}}"
+    found = judged(compose.replace("TEXT", text), tmp_path)
+    assert ("ENV-051" in found) is (text == "{{}}")
+    (tmp_path / "x.yaml").write_text("services: {t: {environment: [NCCL_DEBUG=$X, NCCL_NET]}}")
+    with pytest.raises(UsageError, match="what NCCL_DEBUG, NCCL_NET is set to stands elsewhere"):
+        analyse_env([str(tmp_path / "x.yaml")])
+
+
+def test_a_reference_is_filled_in_as_the_kubelet_does() -> None:
+    text = """
+spec: {containers: [{name: t, env: [
+  {name: RAIL, value: mlx5_3}, {name: NCCL_IB_HCA, value: "=$(RAIL)"},
+  {name: NCCL_SOCKET_IFNAME, value: $(NOWHERE)}],
+  args: [bash, -c, "export NCCL_NET=$(ls); train"]}]}
+"""
+    (one,) = declared(text, "f")
+    assert values(text) == [{"NCCL_IB_HCA": "=mlx5_3"}]
+    assert set(untold(one.layers)) == {"NCCL_SOCKET_IFNAME", "NCCL_NET"}
+
+
+def test_what_a_command_computes_hides_the_container_s_value() -> None:
+    text = """
+spec: {containers: [{name: t, env: [{name: NCCL_SOCKET_IFNAME, value: eth0}],
+  command: [bash, -c, "export NCCL_SOCKET_IFNAME=$(ip route | head -1); train"]}]}
+"""
+    assert values(text) == [{}]
+
+
+ALONE = [
+    "kind: TrainJob\nspec: {trainer: {numNodes: 2, env: [{name: NCCL_NET, value: IB}]}}",
+    "spec: {templates: [{name: t, container: {image: x, env: [{name: NCCL_NET, value: IB}]}}]}",
+    "spec: {templates: [{name: t, container: {args: [bash, -c, 'export NCCL_NET=IB; x'],"
+    " env: [{name: A, value: b}]}}]}",
+    "worker: {containerEnv: [{name: NCCL_NET, value: IB}]}",
+    '{"containerDefinitions": [{"environment": [{"name": "NCCL_NET", "value": "IB"}]}]}',
+    "kind: RayJob\nspec: {runtimeEnvYAML: 'env_vars: {NCCL_NET: IB}'}",
+    "kind: RayService\nspec: {serveConfigV2: 'applications: [{runtime_env: {env_vars:"
+    " {NCCL_NET: IB}}}]'}",
+]
+
+
+@pytest.mark.parametrize("text", ALONE)
+def test_variables_outside_of_a_pod_s_containers(text: str) -> None:
+    assert values(text) == [{"NCCL_NET": "IB"}]
+
+
+def test_what_only_prepares_a_pod_is_no_rank() -> None:
+    text = """
+spec:
+  initContainers: [{name: i, env: [{name: NCCL_NET, value: Socket}]}]
+  containers: [{name: t, env: [{name: NCCL_NET, value: IB}]}]
+"""
+    assert values(text) == [{"NCCL_NET": "IB"}]
+
+
+SHM = """
+kind: Pod
+spec:
+  containers: [{name: t, volumeMounts: [{name: s, mountPath: /dev/shm/}]}]
+  volumes: [{name: data, emptyDir: {sizeLimit: 1Mi}}, {name: s, VOLUME}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("volume", "size"),
+    [
+        ("emptyDir: {medium: Memory}", -1),
+        ("emptyDir: {medium: Memory, sizeLimit: 128Mi}", 128 << 20),
+        ("emptyDir: {sizeLimit: 1.5G}", 1_500_000_000),
+        ("emptyDir: {sizeLimit: 268435456}", 256 << 20),
+        ("emptyDir: {medium: Memory, sizeLimit: '{{size}}'}", -1),
+        ("hostPath: {path: /dev/shm}", -1),
+    ],
+)
+def test_the_size_of_shared_memory(volume: str, size: int) -> None:
+    (one,) = declared(SHM.replace("VOLUME", volume), "f")
+    assert one.shm_bytes == size
+
+
+def test_a_small_limit_of_shared_memory_is_told(tmp_path: Path) -> None:
+    text = SHM.replace("VOLUME", "emptyDir: {medium: Memory, sizeLimit: 128Mi}")
+    assert "has a /dev/shm of 128 MiB" in judged(text, tmp_path)["ENV-064"]
+
+
+RAY = """
+kind: RayCluster
+metadata: {name: rc}
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: head}]}}}
+  workerGroupSpecs:
+  - groupName: train
+    template: {spec: {containers: [
+      {name: ray, env: [{name: NCCL_NET, value: IB}], resources: {limits: {nvidia.com/gpu: 8}}},
+      {name: beside, resources: {limits: {nvidia.com/gpu: 8}}}]}}
+  - groupName: serve
+    template: {spec: {containers: [{name: ray, env: [{name: NCCL_NET, value: Socket}],
+      resources: {limits: {nvidia.com/gpu: 8}}}]}}
+"""
+
+
+def test_kuberay_gives_its_own_container_shared_memory() -> None:
+    found = {one.name: one.shm_bytes for one in declared(RAY, "f")}
+    assert found == {"rc/train/ray": -1, "rc/train/beside": 64 << 20, "rc/serve/ray": -1}
+
+
+def test_groups_of_a_ray_cluster_are_no_ranks_of_one_job(tmp_path: Path) -> None:
+    text = RAY.replace("      {name: beside, resources: {limits: {nvidia.com/gpu: 8}}}", "")
+    assert "ENV-001" not in judged(text, tmp_path)
+
+
+def test_a_pass_names_what_it_does_not_know(tmp_path: Path) -> None:
+    text = "spec: {hostIPC: true, containers: [{name: t, env: [{name: NCCL_DEBUG, value: WARN}]}]}"
+    more = text.replace("WARN}", "WARN}, {name: NCCL_ALGO, valueFrom: {secretKeyRef: {name: s}}}")
+    (tmp_path / "pod.yaml").write_text(more)
+    analysis = analyse_env([str(tmp_path / "pod.yaml")])
+    passed = [
+        each.verdict for each in analysis.results[0].findings if each.verdict.kind is Kind.NONE
+    ]
+    assert "NCCL_ALGO" in passed[0].reason
+    assert any(
+        note.startswith("set to what is not known here: NCCL_ALGO") for note in analysis.notes
+    )
