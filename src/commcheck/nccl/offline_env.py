@@ -52,7 +52,7 @@ from commcheck.report.record import PlannedCheck
 _ASSIGNS: Final = regex(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
 _LOG: Final = regex(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
 _SCRIPT: Final = regex(
-    r"^#!|^#SBATCH|^(?:FROM|ENV) |"
+    r"^#!|^#(?:SBATCH|PBS|BSUB) |^(?:FROM|ENV) |"
     r"^\s*(?:sudo )?(?:srun|mpirun|mpiexec|torchrun|deepspeed|docker|podman|nerdctl)\b",
     re.MULTILINE,
 )
@@ -72,6 +72,7 @@ class _Found:
     tables: list[RankTable] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
+    names: frozenset[str] = frozenset()  # of all files
 
 
 def analyse_env(
@@ -85,8 +86,9 @@ def analyse_env(
         site = site_of(inventory)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    found = _Found()
-    for given in _given(paths, stdin):
+    files = _given(paths, stdin)
+    found = _Found(names=frozenset(_file(each.name) for each in files))
+    for given in files:
         _sort(given, found)
     if found.logs:
         _take_logs(found)
@@ -142,6 +144,10 @@ def _sort(given: Given, found: _Found) -> None:
         _add(found, given.name, one, _strange(text, [one]))
 
 
+def _file(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _strange(text: str, read: Sequence[Declared]) -> tuple[str, ...]:
     """Variables that a text names outside its comments, where none could be read."""
     if any(effective(one.layers)[0] or untold(one.layers) for one in read):
@@ -152,7 +158,9 @@ def _strange(text: str, read: Sequence[Declared]) -> tuple[str, ...]:
 
 def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) -> None:
     settings, ignored = effective(one.layers)
-    if not settings and one.shm_bytes is None:
+    lost = tuple(each for layer in one.layers for each in layer.lost)
+    sourced = (each for layer in one.layers for each in layer.unread)
+    if not settings and one.shm_bytes is None and not lost:
         what = "no variable of NCCL, HCCL, UCX or PyTorch in it"
         if hidden := untold(one.layers):
             what = f"what {', '.join(sorted(hidden)[:3])} is set to stands elsewhere: {FORMS}"
@@ -166,7 +174,8 @@ def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) 
             kind=one.kind,
             settings=settings,
             ignored=ignored,
-            unread=one.unread,
+            unread=(*one.unread, *(each for each in sourced if _file(each) not in found.names)),
+            lost=lost,
             untold=untold(one.layers),
             shm_bytes=one.shm_bytes,
             gpus=one.gpus,

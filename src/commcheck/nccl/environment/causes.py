@@ -36,6 +36,22 @@ NO_EFFECT: Final = _cause(
     ),
     Words("Take it out, or use what replaced it.", "删除，或改用替代它的变量。"),
 )
+NOT_HANDED_ON: Final = _cause(
+    "env-not-handed-on",
+    Words("Settings that the launcher does not hand on", "启动器未传递的设置"),
+    Words(
+        "srun --export without ALL gives the ranks only what it names, and #SBATCH --export holds "
+        "for every step of the job. The list is cut at every comma.",
+        "srun --export 不含 ALL 时只向各 rank 传递所列变量，#SBATCH --export 对作业的每个 step "
+        "同样生效。列表在每个逗号处断开。",
+    ),
+    Words(
+        "Export them in the script and launch with srun --export=ALL; behind #SBATCH --export=NONE "
+        "also: export SLURM_EXPORT_ENV=ALL.",
+        "在脚本中 export，并以 srun --export=ALL 启动；若有 #SBATCH --export=NONE，"
+        "还需 export SLURM_EXPORT_ENV=ALL。",
+    ),
+)
 NOT_A_NUMBER: Final = _cause(
     "env-not-a-number",
     Words("A number that is read otherwise", "数值被误读"),

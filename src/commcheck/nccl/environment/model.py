@@ -39,12 +39,15 @@ class Layer:
     """One source of variables. ``ignored``: lines that set nothing, as (where, line).
 
     ``untold``: by name, where a variable is set to what nobody can read here: another source's
-    value, or what a shell computes.
+    value, or what a shell computes. ``unread``: files that also set variables. ``lost``: why
+    settings reach no rank, in whole sentences.
     """
 
     settings: Mapping[str, Setting]
     ignored: tuple[tuple[str, str], ...] = ()
     untold: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +56,10 @@ class Environment:
 
     ``kind``: "process", "dump", "pod", "ray", "document", "script", ``ECHO`` or ``CONF``.
     ``unread``: sources that also count and were not read; ``untold``: by name, where a variable is
-    set, to what is not known; ``strange``: variables that the file names in a form that is not
-    read. ``shm_bytes``: of the container's /dev/shm, -1 without a limit of its own; None: not
-    known. ``job``: where its ranks meet, "gpu-01:29500", "" where that is not
-    known; of files it is left open, since whoever gives several means one job.
+    set, to what is not known; ``lost``: why settings reach no rank; ``strange``: variables that the
+    file names in a form that is not read. ``shm_bytes``: of the container's /dev/shm, -1 without a
+    limit of its own; None: not known. ``job``: where its ranks meet, "gpu-01:29500", "" where that
+    is not known; of files it is left open, since whoever gives several means one job.
     """
 
     who: tuple[str, ...]
@@ -68,6 +71,7 @@ class Environment:
     torch: Version | None = None
     unread: tuple[str, ...] = ()
     untold: Mapping[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
     shm_bytes: int | None = None
     gpus: int | None = None
     job: str = ""
@@ -241,7 +245,7 @@ def merged(environments: Sequence[Environment]) -> tuple[Environment, ...]:
             for name, setting in sorted(each.settings.items())
             if name not in PER_RANK
         )
-        unsure = (tuple(sorted(each.untold)), bool(each.unread))
+        unsure = (tuple(sorted(each.untold)), bool(each.unread), each.lost)
         key = (each.kind, each.host, each.version, same, each.ignored, each.shm_bytes, unsure)
         before = found.get(key)
         if before is None:
