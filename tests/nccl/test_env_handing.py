@@ -125,3 +125,33 @@ def test_a_sourced_file_counts_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "more.sh").write_text("export NCCL_NET=IB\n")
     notes = list(analyse_env([name, str(tmp_path / "more.sh")]).notes)
     assert not any("more.sh" in note for note in notes if note.startswith("not read, and"))
+
+
+BRANCHES = """#!/bin/bash
+export NCCL_DEBUG=INFO NCCL_NET=IB
+if [ "$USE_TCP" = 1 ]; then
+  export NCCL_IB_DISABLE=1
+  NCCL_NET=Socket
+fi
+if [ -n "$A" ]; then export NCCL_ALGO=Ring; else export NCCL_ALGO=Tree; fi
+case $(hostname) in
+  a*) export NCCL_IB_TC=106 ;;
+  *) export NCCL_IB_TC=106 ;;
+esac
+export NCCL_DEBUG=WARN
+echo if done
+[ -z "$B" ] && export NCCL_IB_SL=3
+export NCCL_PROTO=LL
+"""
+
+
+def test_of_branches_nobody_knows_which_is_taken() -> None:
+    found = script(BRANCHES, "f")
+    assert {name: each.where for name, each in found.settings.items()} == {
+        "NCCL_IB_DISABLE": "f:4, in a branch",
+        "NCCL_IB_TC": "f:10, in a branch",
+        "NCCL_DEBUG": "f:12",
+        "NCCL_IB_SL": "f:14, in a branch",
+        "NCCL_PROTO": "f:15",
+    }
+    assert set(found.untold) == {"NCCL_NET", "NCCL_ALGO"}

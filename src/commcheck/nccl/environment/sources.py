@@ -87,7 +87,8 @@ def script(text: str, where: str) -> Layer:
     Also of ``docker run`` the forms of ``-e``, of Intel MPI ``-genv NAME value``, of a Dockerfile
     ``ENV``, of Apptainer ``--env A=1,B=2``, of PBS ``-v``, of LSF ``-env``, and what ``bash -c``
     runs. The last assignment counts, as the shell reads the file; what it computes, and what a
-    file holds that it sources, is not known. What ``srun`` does not hand on is not set.
+    file holds that it sources, is not known, nor which of two branches is taken. What ``srun`` does
+    not hand on is not set.
     """
     return _assigned(_commands(text), where)
 
@@ -126,9 +127,12 @@ def _assigned(commands: Iterable[Command], where: str) -> Layer:
     untold: dict[str, str] = {}
     sourced: list[str] = []
     lost: list[str] = []
-    handing = Handing()
+    handing, branch = Handing(), 0
     for number, words, depth in commands:
         at = f"{where}:{number}"
+        before_it = branch
+        branch = max(0, branch + _opened(words)) if depth == 0 else branch
+        inside = before_it or branch or not _ASKS.isdisjoint(words[:1])
         handing.command(words, at, (*settings, *untold), is_inner=depth > 0)
         sourced += [f"{at}: {each}" for each in _sourced(words)]
         kept, rest = cut_off(words)
@@ -136,13 +140,15 @@ def _assigned(commands: Iterable[Command], where: str) -> Layer:
             lost.append(f"--export is cut at every comma ({at}): {kept} alone is set, "
                         f"{', '.join(rest)} sets nothing")  # fmt: skip
         for name, value in _assignments(words):
-            settings.pop(name, None)
-            untold.pop(name, None)
+            before = settings.pop(name, None)
+            was_untold = untold.pop(name, None)
             handing.sets(name)
-            if value is not None and _OPEN.search(value):
+            if inside and (was_untold or (before and before.value != value)):
+                untold[name] = at  # which branch is taken nobody knows
+            elif value is not None and _OPEN.search(value):
                 untold[name] = at
             elif value is not None:
-                settings[name] = Setting(value, at)
+                settings[name] = Setting(value, f"{at}, in a branch" if inside else at)
     for by, names in handing.held_back().items():
         told = [f"{name}={settings.pop(name).value}" for name in names if name in settings]
         if told:
@@ -151,6 +157,23 @@ def _assigned(commands: Iterable[Command], where: str) -> Layer:
         for name in names:
             untold.pop(name, None)
     return Layer(settings, untold=untold, unread=tuple(sourced), lost=tuple(lost))
+
+
+_ASKS: Final = frozenset({"if", "case", "[", "[[", "test"})
+"""A line that begins so sets what it sets only where something holds."""
+
+_STARTS: Final = frozenset({"then", "else", "do", "&&", "||", "{", "("})
+"""Words behind which a command begins; so does one behind a semicolon."""
+
+
+def _opened(words: Sequence[str]) -> int:
+    """How many ``if`` and ``case`` a line opens, less those that it closes."""
+    found = 0
+    for before, word in pairwise((";", *words)):
+        if before.endswith(";") or before in _STARTS:
+            name = word.rstrip(";")
+            found += (name in ("if", "case")) - (name in ("fi", "esac"))
+    return found
 
 
 _NO_SETTINGS: Final = regex(
