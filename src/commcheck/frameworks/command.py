@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from commcheck.frameworks.settings import Framework, Setting, Settings
@@ -207,8 +208,12 @@ _SEPARATOR: Final = regex(r"[;&|]+$")
 _WORD: Final = regex(r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"'])+")
 
 
-def read_text(text: str, file: str) -> tuple[Settings, ...]:
+def read_text(
+    text: str, file: str, given: Mapping[str, Setting] = MappingProxyType({})
+) -> tuple[Settings, ...]:
     """A shell script, a pasted command or a copy of ``/proc/PID/cmdline``: what it starts.
+
+    ``given``: variables that are set before it begins.
 
     Flags may be collected in variables (``ARGS="--overlap-grad-reduce"``) all over a script: they
     are taken together, as one job. A variable (``$TP``) is filled in where it is set, or by its
@@ -218,7 +223,7 @@ def read_text(text: str, file: str) -> tuple[Settings, ...]:
         words = [Word(each, file) for each in text.split("\0") if each]
         return settings_of(read_flags(words), file, None)
     words = []
-    variables: dict[str, Setting] = {}
+    variables = dict(given)
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
             continue

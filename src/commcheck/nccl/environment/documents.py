@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import yaml
-
+from commcheck.kube.manifest import CONTAINERS, config_maps, documents, list_of, walk, words_of
 from commcheck.lazy import dataclass, regex
 from commcheck.nccl.environment.model import SHM_DEFAULT, Layer, effective
 from commcheck.nccl.environment.names import is_kept
 from commcheck.nccl.environment.sources import command, from_mapping, handed_over
-
-NODES_MOST: Final = 200_000
-DEPTH_MOST: Final = 60
-"""Bounds of a walk: aliases make a small YAML file as large as one likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +44,13 @@ class _Listed:
     @property
     def words(self) -> list[str]:
         """What it runs, as far as the document says."""
-        told = [*_listed(self.container.get("command")), *_listed(self.container.get("args"))]
-        return [each for each in told if isinstance(each, str)]
-
-
-def documents(text: str) -> list[Any]:
-    """The YAML or JSON documents of a text; empty where it is neither."""
-    try:
-        return [json.loads(text)]
-    except (ValueError, RecursionError):
-        pass
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return list(yaml.load_all(text, Loader=loader))
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError):
-        return []
+        return words_of(self.container)
 
 
 def declared(text: str, where: str) -> tuple[Declared, ...]:
     """Every rank's container and every runtime environment of a text."""
     docs = documents(text)
-    maps = {name: doc["data"] for doc in docs for name in [_config_map(doc)] if name is not None}
+    maps = config_maps(docs)
     return tuple(one for doc in docs for one in _of_document(doc, maps, where))
 
 
@@ -83,18 +63,18 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
     found: list[_Listed] = []
     launchers: set[int] = set()
     groups: dict[int, str] = {}
-    for node, pod, key in _walk(doc):
+    for node, pod, key in walk(doc):
         if isinstance(specs := node.get("mpiReplicaSpecs"), Mapping):
-            launchers |= {id(inner) for inner, _, _ in _walk(specs.get("Launcher"))}
+            launchers |= {id(inner) for inner, _, _ in walk(specs.get("Launcher"))}
         for name, group in _ray_groups(node):
-            groups |= {id(inner): name for inner, _, _ in _walk(group)}
+            groups |= {id(inner): name for inner, _, _ in walk(group)}
         if isinstance(node.get("containers"), list):
             found += [
                 _Listed(each, node, pod, id(each) in launchers, groups.get(id(each), ""))
                 for each in node["containers"]
                 if isinstance(each, Mapping)
             ]
-        if key not in _CONTAINERS:
+        if key not in CONTAINERS:
             yield from _plain(node, key, where)
             yield from _alone(node, pod, key, maps, where)
     has_gpus = any(_asks(each.container) for each in found)
@@ -114,8 +94,6 @@ def _handed(launcher: _Listed, maps: Mapping[str, Any], where: str) -> Layer:
     own, _ = effective(one.layers)
     return handed_over(launcher.words, f"{where} ({one.name}: command)", own)
 
-
-_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 _PLAIN: Final = ("env_vars", "environment", "env", "envs", "Env")
 """Keys of variables: of Ray, compose, an editor's launch.json, SkyPilot, ``docker inspect``."""
@@ -143,7 +121,7 @@ def _plain(node: Mapping[str, Any], key: str, where: str) -> Iterator[Declared]:
             yield Declared(key or name, "document", (layer,), job=f"{where} {key}")
     for text in (node[name] for name in _WITHIN if isinstance(node.get(name), str)):
         for inner in documents(text):
-            for part, _, within in _walk(inner):
+            for part, _, within in walk(inner):
                 yield from _plain(part, within, where)
 
 
@@ -152,7 +130,7 @@ def _alone(
 ) -> Iterator[Declared]:
     """What looks like a container and stands in no list of them; each is a job of its own."""
     for name in _NAMED:
-        items = [each for each in _listed(node.get(name)) if isinstance(each, Mapping)]
+        items = [each for each in list_of(node.get(name)) if isinstance(each, Mapping)]
         if not items:
             continue
         listed = _Listed({**node, "env": items, "name": key or name}, {}, pod)
@@ -164,52 +142,9 @@ def _ray_groups(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The groups of a RayCluster: each may be for another work."""
     if "headGroupSpec" in node:
         yield "head", node["headGroupSpec"]
-    for number, group in enumerate(_listed(node.get("workerGroupSpecs"))):
+    for number, group in enumerate(list_of(node.get("workerGroupSpecs"))):
         told = group.get("groupName") if isinstance(group, Mapping) else None
         yield str(told or f"group {number}"), group
-
-
-def _config_map(doc: Any) -> str | None:
-    match doc:
-        case {"kind": "ConfigMap", "metadata": {"name": str(name)}, "data": dict()}:
-            return name
-        case _:
-            return None
-
-
-def _walk(doc: Any) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """All mappings, each once; the name of the nearest thing, and its role in it; the nearest key.
-
-    Master and Worker of one job have containers of one name: their role tells them apart.
-    """
-    seen: set[int] = set()
-    left: list[tuple[Any, str, str, int]] = [(doc, "", "", 0)]
-    while left and len(seen) < NODES_MOST:
-        node, name, key, depth = left.pop()
-        if not isinstance(node, dict | list) or id(node) in seen or depth > DEPTH_MOST:
-            continue
-        seen.add(id(node))
-        if isinstance(node, dict):
-            match node:
-                case {"metadata": {"name": str(own)}}:
-                    name = own
-                case _:
-                    name = "/".join(part for part in (name, _role(node, key)) if part)
-            yield node, name, key
-        children = (
-            [(child, str(told)) for told, child in node.items()]
-            if isinstance(node, dict)
-            else [(child, key) for child in node]
-        )
-        left.extend((child, name, told, depth + 1) for child, told in reversed(children))
-
-
-def _role(node: Mapping[str, Any], key: str) -> str:
-    """Of what makes pods: Worker, a task's or a group's name, leaderTemplate; "" elsewhere."""
-    if isinstance(node.get("template"), dict):
-        told = node.get("name") or node.get("groupName") or key
-        return "" if told == "spec" else str(told)
-    return key if key.endswith("Template") and isinstance(node.get("spec"), dict) else ""
 
 
 def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared:
@@ -218,7 +153,7 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
     place = f"{where} ({name})"
     own: dict[str, object] = {}
     unread = []
-    for item in _listed(container.get("env")):
+    for item in list_of(container.get("env")):
         match item:
             case {"name": str(key), "value": value}:
                 own[key] = _expanded(value, own)
@@ -236,7 +171,7 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
     # What its command exports comes last, and counts.
     layers = [command(listed.words, f"{where} ({name}: command)"), from_mapping(own, place)]
     # Of several sources the last one counts.
-    for item in reversed(_listed(container.get("envFrom"))):
+    for item in reversed(list_of(container.get("envFrom"))):
         match item:
             case {"configMapRef": {"name": str(source)}} if source in maps:
                 prefix = str(item.get("prefix") or "")
@@ -272,10 +207,6 @@ def _expanded(value: object, own: Mapping[str, object]) -> object:
     return _REFERENCE.sub(filled, value)
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _shm_bytes(container: Mapping[str, Any], listed: _Listed) -> int:
     """Of /dev/shm: the runtime's default, the limit of what is mounted there, or -1.
 
@@ -285,15 +216,15 @@ def _shm_bytes(container: Mapping[str, Any], listed: _Listed) -> int:
     """
     if listed.spec.get("hostIPC") is True:
         return -1
-    mounts = [each for each in _listed(container.get("volumeMounts")) if isinstance(each, Mapping)]
+    mounts = [each for each in list_of(container.get("volumeMounts")) if isinstance(each, Mapping)]
     volume = next(
         (each.get("name") for each in mounts if str(each.get("mountPath")).rstrip("/") == _SHM),
         None,
     )
     if volume is None:
-        is_first = container is next(iter(_listed(listed.spec.get("containers"))), None)
+        is_first = container is next(iter(list_of(listed.spec.get("containers"))), None)
         return -1 if listed.ray_group and is_first else SHM_DEFAULT
-    for each in _listed(listed.spec.get("volumes")):
+    for each in list_of(listed.spec.get("volumes")):
         match each:
             case {"name": str(name), "emptyDir": {"sizeLimit": limit}} if name == volume:
                 return _quantity(limit)
