@@ -388,6 +388,27 @@ def test_an_inventory_of_several_hosts_holds_where_they_are_alike() -> None:
     assert "ENV-032" not in findings("ray-runtime-env.yaml", inventory=mixed)
 
 
+def test_declared_rails_tell_which_of_them_a_list_leaves_out(tmp_path: Path) -> None:
+    gpu = {"commcheck_platform": "gpu-ib", "commcheck_nics": ["mlx5_0", "mlx5_1"]}
+    inventory = {name: Host(name, gpu) for name in ("gpu-01", "gpu-02")}
+    for value, rules, ends in (
+        ("mlx5_0", {"ENV-015": "leaves out mlx5_1 against the rails"}, set()),
+        ("=mlx5_0,mlx5_1", {}, set()),
+        ("=mlx5_0,mlx5_9", {"ENV-015": "leaves out mlx5_1 against the rails"}, {"ENV-014"}),
+        ("=mlx5_9", {"ENV-015": "leaves out mlx5_0, mlx5_1 against the rails"}, {"ENV-014"}),
+    ):
+        (tmp_path / "x.env").write_text(f"NCCL_IB_HCA={value}\n")
+        analysis = analyse_env([str(tmp_path / "x.env")], inventory)
+        verdicts = [each.verdict for each in analysis.results[0].findings]
+        wrong = {each.rule: each.reason for each in verdicts if each.cause}
+        assert wrong.keys() == rules.keys()
+        assert all(wrong[rule].endswith(end) for rule, end in rules.items())
+        open_ones = [each for each in verdicts if each.kind is Kind.UNDECIDABLE]
+        assert {each.rule for each in open_ones} - {"ENV-020", "ENV-021"} == ends
+        # What is declared already is not asked for once more.
+        assert not any("inventory" in each.reason for each in open_ones)
+
+
 def test_a_log_beside_the_environment(tmp_path: Path) -> None:
     log = tmp_path / "nccl.log"
     log.write_text(

@@ -12,7 +12,7 @@ from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import CONF, Case, Environment, HostFacts
 from commcheck.nccl.environment.names import nearest
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
-from commcheck.nccl.environment.rules_network import INVENTORY
+from commcheck.nccl.environment.rules_network import HOST
 from commcheck.nccl.environment.values import number
 from commcheck.nccl.environment.vendor import (
     HCCL_ALGORITHMS,
@@ -180,7 +180,7 @@ def _hccl_interface(one: Environment, host: HostFacts) -> Ruling:
     if one.get("HCCL_IF_IP") or one.get("HCCL_SOCKET_IFNAME"):
         return right()
     if host.netdevs is None:
-        return unknown("the host's interfaces are not known", INVENTORY)
+        return unknown("the host's interfaces are not known", HOST)
     near = [dev for dev in host.netdevs if not dev.startswith(("lo", "docker", "virbr", "veth"))]
     if len(near) < 2:
         return right()
