@@ -80,11 +80,12 @@ command -v squeue >/dev/null || exit 0
 h=$(hostname -s)
 timeout 5 squeue -h -w "$h" -o '%i %u %T' 2>/dev/null |
   while read -r i u s; do
-    if [ "$u" != "$(id -un)" ] && [ "$s" = RUNNING ]; then echo "$i $u"; fi
+    if [ "$u" != "$(id -un)" ] && [ "$s" != PENDING ]; then echo "$i $u"; fi
   done
 """
-"""Slurm's jobs that run on this host and are not of this user: a job without a process on a GPU
-will start one."""
+"""Slurm's jobs that have this host and are not of this user: a job without a process on a GPU will
+start one, while its nodes are made ready (CONFIGURING) too; and where one ends (COMPLETING) the
+epilog may test the GPUs. Source: JOB STATE CODES of squeue(1)."""
 
 FIND: Final = """
 a=$1 b=$2
