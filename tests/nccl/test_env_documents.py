@@ -196,3 +196,77 @@ def test_a_pass_names_what_it_does_not_know(tmp_path: Path) -> None:
     assert any(
         note.startswith("set to what is not known here: NCCL_ALGO") for note in analysis.notes
     )
+
+
+DESCRIBED = """\
+Name:             llm-worker-0
+Namespace:        ml
+Node:             gpu-01/192.0.2.11
+Labels:           app=llm
+Init Containers:
+  prepare:
+    Image:         busybox
+    Environment:
+      NCCL_NET:  Socket
+Containers:
+  pytorch:
+    Container ID:  containerd://0123
+    Port:          23456/TCP
+    Command:
+      bash
+      -c
+    Args:
+      export NCCL_IB_TC=106; torchrun train.py
+    State:          Running
+      Started:      Mon, 30 Nov 2026 08:00:00 +0000
+    Ready:          True
+    Limits:
+      nvidia.com/gpu:  8
+    Environment Variables from:
+      nccl-site  ConfigMap  Optional: false
+    Environment:
+      NCCL_IB_DISABLE:    1
+      NCCL_IB_HCA:        =mlx5_0:1,mlx5_1:1
+      NCCL_IB_GID_INDEX:  <set to the key 'gid' of config map 'nccl'>  Optional: false
+      HOST_IP:             (v1:status.hostIP)
+    Mounts:
+      /data from data (ro)
+      /dev/shm from shm (rw)
+  sidecar:
+    Environment:  <none>
+Conditions:
+  Type              Status
+  Ready             True
+Volumes:
+  data:
+    Type:       PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)
+  shm:
+    Type:       EmptyDir (a temporary directory that shares a pod's lifetime)
+    Medium:     Memory
+    SizeLimit:  LIMIT
+QoS Class:       Burstable
+Events:          <none>
+"""
+
+
+@pytest.mark.parametrize(("limit", "size"), [("<unset>", -1), ("128Mi", 128 << 20)])
+def test_what_kubectl_describes_is_read(limit: str, size: int) -> None:
+    text = DESCRIBED.replace("LIMIT", limit)
+    (one,) = declared(text, "f")
+    assert (one.name, one.gpus, one.shm_bytes) == ("llm-worker-0/pytorch", 8, size)
+    assert values(text) == [
+        {"NCCL_IB_TC": "106", "NCCL_IB_DISABLE": "1", "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}
+    ]
+    assert set(untold(one.layers)) == {"NCCL_IB_GID_INDEX"}
+    assert any("envFrom nccl-site" in each for each in one.unread)
+
+
+def test_of_a_described_pod_nobody_knows_whether_it_shares_its_node_s_memory() -> None:
+    (one,) = declared(DESCRIBED.replace("      /dev/shm from shm (rw)\n", ""), "f")
+    assert one.shm_bytes is None
+
+
+def test_two_described_pods_are_two(tmp_path: Path) -> None:
+    other = DESCRIBED.replace("worker-0", "worker-1").replace("=mlx5_0:1,mlx5_1:1", "=mlx5_0:1")
+    reason = judged(f"{DESCRIBED}\n\n{other}", tmp_path)["ENV-001"]
+    assert "(llm-worker-0/pytorch)" in reason

@@ -1,4 +1,7 @@
-"""Variables in documents: pods of Kubernetes, services of compose, a Ray ``runtime_env``."""
+"""Variables in documents: pods of Kubernetes, services of compose, a Ray ``runtime_env``.
+
+Also in what ``kubectl describe pod`` prints.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, Final
 
 from commcheck.kube.manifest import CONTAINERS, config_maps, documents, list_of, walk, words_of
 from commcheck.lazy import dataclass, regex
+from commcheck.nccl.environment import described
 from commcheck.nccl.environment.model import SHM_DEFAULT, Layer, effective
 from commcheck.nccl.environment.names import is_kept
 from commcheck.nccl.environment.sources import command, from_mapping, handed_over
@@ -49,9 +53,16 @@ class _Listed:
 
 def declared(text: str, where: str) -> tuple[Declared, ...]:
     """Every rank's container and every runtime environment of a text."""
-    docs = documents(text)
+    pods = described.pods(text)
+    docs = pods or documents(text)
     maps = config_maps(docs)
-    return tuple(one for doc in docs for one in _of_document(doc, maps, where))
+    found = tuple(one for doc in docs for one in _of_document(doc, maps, where))
+    if not pods:
+        return found
+    # Whether a pod shares its node's memory (hostIPC) is not printed.
+    return tuple(
+        replace(one, shm_bytes=None) if one.shm_bytes == SHM_DEFAULT else one for one in found
+    )
 
 
 def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Declared]:
