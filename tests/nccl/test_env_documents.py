@@ -270,3 +270,31 @@ def test_two_described_pods_are_two(tmp_path: Path) -> None:
     other = DESCRIBED.replace("worker-0", "worker-1").replace("=mlx5_0:1,mlx5_1:1", "=mlx5_0:1")
     reason = judged(f"{DESCRIBED}\n\n{other}", tmp_path)["ENV-001"]
     assert "(llm-worker-0/pytorch)" in reason
+
+
+POD = """
+- kind: Pod
+  metadata: {name: NAME, labels: {LABEL}}
+  spec: {hostIPC: true, containers: [{name: t, env: [{name: NCCL_NET, value: VALUE}]}]}
+"""
+LABELS = ("training.kubeflow.org/job-name", "volcano.sh/job-name", "ray.io/group", "app", "")
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_pods_of_two_jobs_are_not_compared(label: str, tmp_path: Path) -> None:
+    def pod(name: str, job: str, value: str) -> str:
+        told = f"{label}: {job}" if label else ""
+        return POD.replace("NAME", name).replace("LABEL", told).replace("VALUE", value)
+
+    two = "kind: List\nitems:" + pod("a-0", "a", "IB") + pod("b-0", "b", "Socket")
+    # Without a word on jobs, whoever gives several pods means one.
+    assert ("ENV-001" in judged(two, tmp_path)) is (label in ("app", ""))
+    one = "kind: List\nitems:" + pod("a-0", "a", "IB") + pod("a-1", "a", "Socket")
+    assert "ENV-001" in judged(one, tmp_path)
+
+
+def test_two_jobs_in_one_file_are_not_compared(tmp_path: Path) -> None:
+    text = JOB.replace("WORKER", "env: [{name: NCCL_ALGO, value: Ring}]").partition("---")[0]
+    text = text.replace(', {name: NCCL_IB_GID_INDEX, value: "3"}', "")
+    other = text.replace("Ring", "Tree").replace("llm", "other")
+    assert "ENV-001" not in judged(f"{text}\n---\n{other}", tmp_path)

@@ -43,7 +43,8 @@ class _Listed:
     spec: Mapping[str, Any]
     pod: str
     is_launcher: bool = False
-    ray_group: str = ""
+    is_of_ray: bool = False
+    job: str = ""
 
     @property
     def words(self) -> list[str]:
@@ -73,15 +74,27 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
     """
     found: list[_Listed] = []
     launchers: set[int] = set()
-    groups: dict[int, str] = {}
+    of_ray: set[int] = set()
+    jobs: dict[int, str] = {}
     for node, pod, key in walk(doc):
         if isinstance(specs := node.get("mpiReplicaSpecs"), Mapping):
             launchers |= {id(inner) for inner, _, _ in walk(specs.get("Launcher"))}
         for name, group in _ray_groups(node):
-            groups |= {id(inner): name for inner, _, _ in walk(group)}
+            within = [id(inner) for inner, _, _ in walk(group)]
+            of_ray.update(within)
+            jobs |= dict.fromkeys(within, f"{pod}/{name}")
+        if job := _job(node):
+            jobs |= {id(inner): job for inner, _, _ in walk(node)}
         if isinstance(node.get("containers"), list):
             found += [
-                _Listed(each, node, pod, id(each) in launchers, groups.get(id(each), ""))
+                _Listed(
+                    each,
+                    node,
+                    pod,
+                    is_launcher=id(each) in launchers,
+                    is_of_ray=id(each) in of_ray,
+                    job=jobs.get(id(each), ""),
+                )
                 for each in node["containers"]
                 if isinstance(each, Mapping)
             ]
@@ -149,6 +162,26 @@ def _alone(
         yield replace(one, kind="document", shm_bytes=None, job=f"{where} {one.name}")
 
 
+_JOBS: Final = ("PyTorchJob", "MPIJob", "JobSet", "LeaderWorkerSet", "AscendJob", "TFJob")
+"""Kinds that are one job each."""
+
+_OF_JOBS: Final = ("training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name",
+                   "leaderworkerset.sigs.k8s.io/name", "volcano.sh/job-name",
+                   "ray.io/cluster", "ray.io/group")  # fmt: skip
+"""Labels by which an operator's pod says of which job it is."""
+
+
+def _job(node: Mapping[str, Any]) -> str:
+    """Of an object that is a job, or a pod of one; "" where nobody can tell."""
+    match node:
+        case {"kind": str(kind), "metadata": {"name": str(name)}} if kind in _JOBS:
+            return name
+        case {"kind": "Pod", "metadata": {"labels": dict(labels)}}:
+            return "/".join(str(labels[name]) for name in _OF_JOBS if name in labels)
+        case _:
+            return ""
+
+
 def _ray_groups(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The groups of a RayCluster: each may be for another work."""
     if "headGroupSpec" in node:
@@ -199,7 +232,7 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
         tuple(unread),
         _shm_bytes(container, listed),
         _gpus(container),
-        listed.ray_group and f"{where} {listed.pod}",
+        listed.job,
     )
 
 
@@ -234,7 +267,7 @@ def _shm_bytes(container: Mapping[str, Any], listed: _Listed) -> int:
     )
     if volume is None:
         is_first = container is next(iter(list_of(listed.spec.get("containers"))), None)
-        return -1 if listed.ray_group and is_first else SHM_DEFAULT
+        return -1 if listed.is_of_ray and is_first else SHM_DEFAULT
     for each in list_of(listed.spec.get("volumes")):
         match each:
             case {"name": str(name), "emptyDir": {"sizeLimit": limit}} if name == volume:
