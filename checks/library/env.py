@@ -30,7 +30,7 @@ Which rule is which: ENV-001 ranks differ; ENV-002 to 009 names, numbers, syntax
 network and its NICs; ENV-020 to 022 the mark of RoCE packets; ENV-023 to 031 time-outs, flows and
 GPU Direct; ENV-032 to 045 ways inside a host, tuning, topology files; ENV-046 to 048 interfaces;
 ENV-049 to 053 the log; ENV-054 to 064 PyTorch, identity, UCX, memory; ENV-065 what srun hands on;
-HENV-001 to 014 HCCL; RAS-010 the port of NCCL's RAS.
+ENV-066 devices of a pod; HENV-001 to 014 HCCL; RAS-010 the port of NCCL's RAS.
 Healthy though odd: NCCL_NET_PLUGIN=none on plain IB and RoCE hosts; NCCL_DEBUG on one rank only;
 NCCL_VERSION, which is the image's, not the library's.
 """
@@ -82,7 +82,6 @@ from commcheck.nccl.environment.causes import (
     NO_EFFECT,
     NO_SUCH_NETWORK,
     NOT_A_NUMBER,
-    NOT_HANDED_ON,
     OTHER_STACK,
     OUT_OF_RANGE,
     OVERRIDDEN,
@@ -99,6 +98,7 @@ from commcheck.nccl.environment.causes import (
     TRAFFIC_CLASS,
     TUNING,
 )
+from commcheck.nccl.environment.causes_given import NO_RDMA_DEVICE, NOT_HANDED_ON
 from commcheck.nccl.environment.judge import ID, TITLE
 from commcheck.nccl.environment.judge import judge as judge_case
 from commcheck.nccl.environment.model import Environment, HostFacts, Layer
@@ -241,6 +241,7 @@ CHECK = Check(
         OVERRIDDEN,
         RANKS_DIFFER,
         NOT_HANDED_ON,
+        NO_RDMA_DEVICE,
         TCP_FORCED,
         NO_SUCH_NETWORK,
         HCA_LIST,

@@ -298,3 +298,56 @@ def test_two_jobs_in_one_file_are_not_compared(tmp_path: Path) -> None:
     text = text.replace(', {name: NCCL_IB_GID_INDEX, value: "3"}', "")
     other = text.replace("Ring", "Tree").replace("llm", "other")
     assert "ENV-001" not in judged(f"{text}\n---\n{other}", tmp_path)
+
+
+BARE = """
+kind: Pod
+metadata: {name: w-0, annotations: {NOTE: x}}
+spec:
+  hostIPC: true
+  containers: [{name: t, env: [{name: NCCL_IB_HCA, value: mlx5}, ENV], SECURITY
+    resources: {limits: {nvidia.com/gpu: 8, memory: 1Ti, RESOURCE}}}, {name: sidecar}]
+  volumes: [{name: d, hostPath: {path: PATH}}]
+"""
+NOTHING = {"NOTE": "a", "ENV": "", "SECURITY": "", "RESOURCE": "cpu: 8", "PATH": "/data"}
+
+
+def bare(**given: str) -> str:
+    text = BARE
+    for place, word in (NOTHING | given).items():
+        text = text.replace(place, word)
+    return text
+
+
+def test_a_pod_that_is_given_no_rdma_device(tmp_path: Path) -> None:
+    reason = judged(bare(), tmp_path)["ENV-066"]
+    assert reason.startswith("NCCL_IB_HCA=mlx5 (")
+    assert reason.endswith(
+        "nothing in the pod asks for an RDMA device: between hosts NCCL takes TCP"
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"RESOURCE": "rdma/hca: 1"},
+        {"RESOURCE": "nvidia.com/hostdev: 1"},
+        {"RESOURCE": "vpc.amazonaws.com/efa: 32"},
+        {"SECURITY": "securityContext: {privileged: true},"},
+        {"PATH": "/dev/infiniband"},
+        {"PATH": "/dev"},
+        {"NOTE": "k8s.v1.cni.cncf.io/networks"},
+        {"ENV": "{name: NVIDIA_MOFED, value: enabled}"},
+        {"ENV": "{name: NCCL_IB_DISABLE, value: '1'}"},
+        {"ENV": "{name: NCCL_NET, value: Socket}"},
+        {"RESOURCE": "huawei.com/Ascend910: 8", "NOTE": "a"},
+    ],
+)
+def test_a_pod_that_may_have_an_rdma_device(given: dict[str, str], tmp_path: Path) -> None:
+    assert "ENV-066" not in judged(bare(**given), tmp_path)
+
+
+def test_without_a_word_on_rdma_nothing_is_missed(tmp_path: Path) -> None:
+    assert "ENV-066" not in judged(bare().replace("NCCL_IB_HCA", "NCCL_DEBUG"), tmp_path)
+    claimed = bare().replace("cpu: 8}", "cpu: 8}, claims: [{name: nic}]")
+    assert "ENV-066" not in judged(claimed, tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commcheck.model import Status
-from commcheck.nccl.environment.causes import NOT_HANDED_ON
+from commcheck.nccl.environment.causes_given import NOT_HANDED_ON
 from commcheck.nccl.environment.model import Layer
 from commcheck.nccl.environment.sources import script
 from commcheck.nccl.offline_env import analyse_env

@@ -405,7 +405,7 @@ def test_without_an_environment_nothing_is_known(rule: str) -> None:
 
 
 ELSEWHERE = {"ENV-001", "ENV-007", "ENV-009", "ENV-058", "ENV-059", "ENV-061", "ENV-063", "ENV-064",
-             "ENV-065", "HENV-002", "HENV-011", "HENV-014"}  # fmt: skip
+             "ENV-065", "ENV-066", "HENV-002", "HENV-011", "HENV-014"}  # fmt: skip
 """Rules that look at several environments, at a file or at processes: tests below or with files."""
 
 

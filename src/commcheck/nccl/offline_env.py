@@ -179,6 +179,7 @@ def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) 
             untold=untold(one.layers),
             shm_bytes=one.shm_bytes,
             gpus=one.gpus,
+            lacks_rdma=one.lacks_rdma,
             job=one.job,
             strange=strange,
         )

@@ -13,6 +13,7 @@ from typing import Any, Final
 from commcheck.kube.manifest import CONTAINERS, config_maps, documents, list_of, walk, words_of
 from commcheck.lazy import dataclass, regex
 from commcheck.nccl.environment import described
+from commcheck.nccl.environment.containers import asks, gpus, lacks_rdma, shm_bytes
 from commcheck.nccl.environment.model import SHM_DEFAULT, Layer, effective
 from commcheck.nccl.environment.names import is_kept
 from commcheck.nccl.environment.sources import command, from_mapping, handed_over
@@ -33,6 +34,7 @@ class Declared:
     shm_bytes: int | None = None
     gpus: int | None = None
     job: str = ""
+    lacks_rdma: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class _Listed:
     is_launcher: bool = False
     is_of_ray: bool = False
     job: str = ""
+    annotations: tuple[object, ...] = ()
 
     @property
     def words(self) -> list[str]:
@@ -76,6 +79,7 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
     launchers: set[int] = set()
     of_ray: set[int] = set()
     jobs: dict[int, str] = {}
+    notes: dict[int, tuple[object, ...]] = {}
     for node, pod, key in walk(doc):
         if isinstance(specs := node.get("mpiReplicaSpecs"), Mapping):
             launchers |= {id(inner) for inner, _, _ in walk(specs.get("Launcher"))}
@@ -83,6 +87,11 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
             within = [id(inner) for inner, _, _ in walk(group)]
             of_ray.update(within)
             jobs |= dict.fromkeys(within, f"{pod}/{name}")
+        match node:
+            case {"metadata": {"annotations": dict(told)}, "spec": dict(spec)}:
+                notes[id(spec)] = tuple(told)
+            case _:
+                pass
         if job := _job(node):
             jobs |= {id(inner): job for inner, _, _ in walk(node)}
         if isinstance(node.get("containers"), list):
@@ -94,6 +103,7 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
                     is_launcher=id(each) in launchers,
                     is_of_ray=id(each) in of_ray,
                     job=jobs.get(id(each), ""),
+                    annotations=notes.get(id(node), ()),
                 )
                 for each in node["containers"]
                 if isinstance(each, Mapping)
@@ -101,8 +111,8 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
         if key not in CONTAINERS:
             yield from _plain(node, key, where)
             yield from _alone(node, pod, key, maps, where)
-    has_gpus = any(_asks(each.container) for each in found)
-    ranks = [each for each in found if _asks(each.container) or not (has_gpus or each.is_launcher)]
+    has_gpus = any(asks(each.container) for each in found)
+    ranks = [each for each in found if asks(each.container) or not (has_gpus or each.is_launcher)]
     handed = [
         _handed(each, maps, where)
         for each in found
@@ -230,9 +240,10 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
         "pod",
         tuple(layers),
         tuple(unread),
-        _shm_bytes(container, listed),
-        _gpus(container),
+        shm_bytes(container, listed.spec, is_of_ray=listed.is_of_ray),
+        gpus(container),
         listed.job,
+        lacks_rdma(container, listed.spec, listed.annotations),
     )
 
 
@@ -249,64 +260,3 @@ def _expanded(value: object, own: Mapping[str, object]) -> object:
         return match[0] if told is None else str(told)
 
     return _REFERENCE.sub(filled, value)
-
-
-def _shm_bytes(container: Mapping[str, Any], listed: _Listed) -> int:
-    """Of /dev/shm: the runtime's default, the limit of what is mounted there, or -1.
-
-    KubeRay mounts one as large as the container's memory into the first container of a pod
-    (ray-operator controllers/ray/common/pod.go). An emptyDir may be limited: a medium of memory is
-    made that large, of any other medium the pod is evicted (Kubernetes' manual, emptyDir).
-    """
-    if listed.spec.get("hostIPC") is True:
-        return -1
-    mounts = [each for each in list_of(container.get("volumeMounts")) if isinstance(each, Mapping)]
-    volume = next(
-        (each.get("name") for each in mounts if str(each.get("mountPath")).rstrip("/") == _SHM),
-        None,
-    )
-    if volume is None:
-        is_first = container is next(iter(list_of(listed.spec.get("containers"))), None)
-        return -1 if listed.is_of_ray and is_first else SHM_DEFAULT
-    for each in list_of(listed.spec.get("volumes")):
-        match each:
-            case {"name": str(name), "emptyDir": {"sizeLimit": limit}} if name == volume:
-                return _quantity(limit)
-            case _:
-                pass
-    return -1
-
-
-_SHM: Final = "/dev/shm"  # noqa: S108 - its name
-
-_UNITS: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
-                 "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}  # fmt: skip
-_QUANTITY: Final = regex(r"(\d{1,15}(?:\.\d{1,9})?)([kMGT]?i?)")
-
-
-def _quantity(value: object) -> int:
-    """Bytes of a quantity of Kubernetes; -1 for what is none."""
-    match = _QUANTITY.fullmatch(str(value))
-    unit = _UNITS.get(match[2]) if match else None
-    return -1 if match is None or unit is None else int(float(match[1]) * unit)
-
-
-_GPU: Final = regex(r"(?:nvidia\.com/(?:gpu|mig-)|amd\.com/gpu|huawei\.com/(?:Ascend|npu)).*")
-
-
-def _gpus(container: Mapping[str, Any]) -> int | None:
-    """GPUs or NPUs that it asks for; None where it does not say."""
-    resources = container.get("resources")
-    for part in ("limits", "requests"):
-        asked = resources.get(part) if isinstance(resources, Mapping) else None
-        for name, count in asked.items() if isinstance(asked, Mapping) else ():
-            if _GPU.fullmatch(str(name)) and str(count).isdigit():
-                return int(str(count))
-    return None
-
-
-def _asks(container: Mapping[str, Any]) -> bool:
-    """True where it asks for GPUs; by a claim nobody knows what for, which may be these."""
-    resources = container.get("resources")
-    claims = resources.get("claims") if isinstance(resources, Mapping) else None
-    return bool(_gpus(container)) or bool(claims)

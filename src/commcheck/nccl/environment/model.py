@@ -58,7 +58,8 @@ class Environment:
     ``unread``: sources that also count and were not read; ``untold``: by name, where a variable is
     set, to what is not known; ``lost``: why settings reach no rank; ``strange``: variables that the
     file names in a form that is not read. ``shm_bytes``: of the container's /dev/shm, -1 without a
-    limit of its own; None: not known. ``job``: where its ranks meet, "gpu-01:29500", "" where that
+    limit of its own; None: not known. ``lacks_rdma``: nothing gives the container a device for
+    RDMA. ``job``: where its ranks meet, "gpu-01:29500", "" where that
     is not known; of files it is left open, since whoever gives several means one job.
     """
 
@@ -74,6 +75,7 @@ class Environment:
     lost: tuple[str, ...] = ()
     shm_bytes: int | None = None
     gpus: int | None = None
+    lacks_rdma: bool = False
     job: str = ""
     strange: tuple[str, ...] = ()
 
@@ -245,7 +247,7 @@ def merged(environments: Sequence[Environment]) -> tuple[Environment, ...]:
             for name, setting in sorted(each.settings.items())
             if name not in PER_RANK
         )
-        unsure = (tuple(sorted(each.untold)), bool(each.unread), each.lost)
+        unsure = (tuple(sorted(each.untold)), bool(each.unread), each.lost, each.lacks_rdma)
         key = (each.kind, each.host, each.version, same, each.ignored, each.shm_bytes, unsure)
         before = found.get(key)
         if before is None:

@@ -1,6 +1,6 @@
 """Rules on what a rank finds around it: files it names, memory it may lock, its RAS port.
 
-ENV-040 to 042, ENV-063, ENV-064, RAS-010.
+ENV-040 to 042, ENV-063, ENV-064, ENV-066, RAS-010.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.nccl.environment import causes
+from commcheck.nccl.environment.causes_given import NO_RDMA_DEVICE
 from commcheck.nccl.environment.model import CONF, SHM_DEFAULT, Environment, HostFacts
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.job_files import FILES, NamedFile
@@ -107,6 +108,23 @@ def _guessed(one: Environment, host: HostFacts) -> Ruling:
     return wrong(warn(causes.TOPOLOGY_FILE, reason))
 
 
+def _rdma_device(one: Environment, host: HostFacts) -> Ruling:
+    """NCCL_IB_* in a container that is given no device for it."""
+    if not one.lacks_rdma or host.rdma is False or host.network:
+        return other("no pod without a device for RDMA")
+    if one.int("NCCL_IB_DISABLE") or (one.get("NCCL_NET") or "IB").upper() != "IB":
+        return other("the job does not want RDMA")
+    wants = sorted(name for name in one.settings if name.startswith("NCCL_IB_") and one.get(name))
+    wants = [name for name in wants if name != "NCCL_IB_DISABLE"]
+    if not wants:
+        return right()
+    reason = (
+        f"{one.show(wants[0])}, and nothing in the pod asks for an RDMA device: between hosts NCCL "
+        "takes TCP"
+    )
+    return wrong(warn(NO_RDMA_DEVICE, reason))
+
+
 # --- memory -------------------------------------------------------------------------------------
 
 _GIB: Final = 1 << 30
@@ -168,6 +186,7 @@ def _ras(one: Environment, _host: HostFacts) -> Ruling:
 
 
 RULES: Final[tuple[EnvRule, ...]] = (
+    each("ENV-066", "containers have devices for RDMA", _rdma_device),
     each("ENV-040", "the files it names are there", _files),
     each("ENV-041", "the topology file is of this machine", _devices),
     each("ENV-042", "no topology by guess", _guessed),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from commcheck.nccl.environment import causes
+from commcheck.nccl.environment.causes_given import NOT_HANDED_ON
 from commcheck.nccl.environment.model import ECHO, Case, Environment, HostFacts
 from commcheck.nccl.environment.names import (
     DEAD,
@@ -211,7 +212,7 @@ def _ignored(one: Environment, _host: HostFacts) -> Ruling:
 
 
 def _handed_on(one: Environment, _host: HostFacts) -> Ruling:
-    return wrong(*(warn(causes.NOT_HANDED_ON, reason) for reason in one.lost))
+    return wrong(*(warn(NOT_HANDED_ON, reason) for reason in one.lost))
 
 
 LEGAL: Final[Mapping[str, tuple[int, int]]] = {
