@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_a_key_of_a_map_in_the_same_file_is_read() -> None:
     (_, one) = declared(JOB.replace("WORKER", BY_KEY), "f")
     assert set(untold(one.layers)) == {"NCCL_ALGO"}
     assert [each.partition(": ")[2] for each in one.unread] == ["valueFrom of NCCL_ALGO"]
+
+
+def test_a_map_in_a_list_is_read_as_well() -> None:
+    job, _, of_map = JOB.replace("WORKER", BY_KEY).partition("---\n")
+    items = "".join(
+        f"\n- {text.strip()}".replace("\n", "\n  ").replace("  - ", "- ", 1)
+        for text in (job, of_map)
+    )
+    assert values(f"kind: List\nitems:{items}\n")[1] == {"NCCL_IB_GID_INDEX": "3"}
 
 
 def test_a_pod_s_own_address_is_nothing_that_counts() -> None:
@@ -351,3 +361,15 @@ def test_without_a_word_on_rdma_nothing_is_missed(tmp_path: Path) -> None:
     assert "ENV-066" not in judged(bare().replace("NCCL_IB_HCA", "NCCL_DEBUG"), tmp_path)
     claimed = bare().replace("cpu: 8}", "cpu: 8}, claims: [{name: nic}]")
     assert "ENV-066" not in judged(claimed, tmp_path)
+
+
+def test_the_last_of_thousands_of_pods_counts_and_aliases_cost_nothing() -> None:
+    pods = [
+        {"kind": "Pod", "metadata": {"name": f"w-{number}", "uid": [[[]]] * 40},
+         "spec": {"containers": [{"env": [{"name": "NCCL_NET", "value": "IB"}]}]}}
+        for number in range(2000)
+    ]  # fmt: skip
+    assert len(declared(json.dumps({"items": pods}), "f")) == 2000
+    bomb = "a0: &a0 [{env: {NCCL_NET: IB}}]\n"
+    bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
+    assert len(declared(bomb, "f")) == 1

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-NODES_MOST: Final = 200_000
 DEPTH_MOST: Final = 60
-"""Bounds of a walk: aliases make a small YAML file as large as one likes."""
+"""Of a walk; no manifest is nested so deeply."""
 
 
 CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
@@ -39,10 +38,11 @@ def of_kubernetes(text: str) -> list[Any]:
 
 
 def config_maps(docs: list[Any]) -> dict[str, Mapping[str, Any]]:
-    """The data of the ConfigMaps among documents, by name."""
+    """The data of the ConfigMaps among documents and in lists of ``kubectl get``, by name."""
     found: dict[str, Mapping[str, Any]] = {}
-    for doc in docs:
-        match doc:
+    lists = [list_of(doc.get("items")) for doc in docs if isinstance(doc, dict)]
+    for each in (*docs, *(item for items in lists for item in items)):
+        match each:
             case {"kind": "ConfigMap", "metadata": {"name": str(name)}, "data": dict(data)}:
                 found[name] = data
             case _:
@@ -53,11 +53,12 @@ def config_maps(docs: list[Any]) -> dict[str, Mapping[str, Any]]:
 def walk(doc: Any) -> Iterator[tuple[Mapping[str, Any], str, str]]:
     """All mappings, each once; the name of the nearest thing, and its role in it; the nearest key.
 
+    However many aliases lead to one: a small YAML file may be as large as one likes by them.
     Master and Worker of one job have containers of one name: their role tells them apart.
     """
     seen: set[int] = set()
     left: list[tuple[Any, str, str, int]] = [(doc, "", "", 0)]
-    while left and len(seen) < NODES_MOST:
+    while left:
         node, name, key, depth = left.pop()
         if not isinstance(node, dict | list) or id(node) in seen or depth > DEPTH_MOST:
             continue
