@@ -152,7 +152,9 @@ e=$((s + l))
 late() {
   up
   if [ "$s" -lt "$e" ]; then sleep 1; return; fi
-  echo "the MPIJob did not begin within $l s; of its pods are known:" \
+  h=$("$@" get "mpijobs.kubeflow.org/$n" -o 'jsonpath={.spec.runPolicy.suspend}' 2>/dev/null)
+  if [ "$h" = true ]; then h=' it is suspended: a queue (Kueue) has not let it in;'; else h=; fi
+  echo "the MPIJob did not begin within $l s;$h of its pods are known:" \
     "$(pods '' "{.metadata.name} {.status.phase} \\
 {.status.conditions[?(@.type=='PodScheduled')].message} \\
 {.status.containerStatuses[*].state.waiting.reason}" "$@" 2>&1)" >&2
