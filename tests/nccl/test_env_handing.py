@@ -139,7 +139,13 @@ case $(hostname) in
   *) export NCCL_IB_TC=106 ;;
 esac
 export NCCL_DEBUG=WARN
-echo if done
+python -c "
+if done:
+  print(1)
+"
+if [ "$C" ]; then :; elif [ "$D" ]
+then export NCCL_IB_TIMEOUT=22
+fi
 [ -z "$B" ] && export NCCL_IB_SL=3
 export NCCL_PROTO=LL
 """
@@ -151,7 +157,33 @@ def test_of_branches_nobody_knows_which_is_taken() -> None:
         "NCCL_IB_DISABLE": "f:4, in a branch",
         "NCCL_IB_TC": "f:10, in a branch",
         "NCCL_DEBUG": "f:12",
-        "NCCL_IB_SL": "f:14, in a branch",
-        "NCCL_PROTO": "f:15",
+        "NCCL_IB_TIMEOUT": "f:18, in a branch",
+        "NCCL_IB_SL": "f:20, in a branch",
+        "NCCL_PROTO": "f:21",
     }
     assert set(found.untold) == {"NCCL_NET", "NCCL_ALGO"}
+
+
+RAY = [
+    """ray job submit --runtime-env-json='{"env_vars": {"NCCL_NET": "IB", "N": 1}}' -- python x""",
+    """RUNTIME_ENV_JSON="{
+  \\"working_dir\\": \\".\\",
+  \\"env_vars\\": {
+    \\"PYTHONPATH\\": \\"/x/\\",
+    \\"NCCL_NVLS_ENABLE\\": \\"${HAS_NVLINK}\\",
+    \\"NCCL_NET\\": \\"IB\\"
+  }
+}"
+export NCCL_NET=Socket
+ray job submit --runtime-env-json="${RUNTIME_ENV_JSON}" -- python3 train.py""",
+    "import ray\nray.init(runtime_env={'env_vars': {'NCCL_NET': 'IB', 'X': 'y'}})",
+]
+
+
+@pytest.mark.parametrize("text", RAY)
+def test_what_ray_sets_comes_last(text: str) -> None:
+    found = script(text, "f")
+    assert told(found) == {"NCCL_NET": "IB"}
+    assert set(found.untold) == ({"NCCL_NVLS_ENABLE"} if "HAS_NVLINK" in text else set())
+    assert found.settings["NCCL_NET"].where == ("f:6" if "HAS_NVLINK" in text else
+                                                "f:2" if "import" in text else "f:1")  # fmt: skip

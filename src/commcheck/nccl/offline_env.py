@@ -53,7 +53,8 @@ _ASSIGNS: Final = regex(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
 _LOG: Final = regex(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
 _SCRIPT: Final = regex(
     r"^#!|^#(?:SBATCH|PBS|BSUB) |^(?:FROM|ENV) |"
-    r"^\s*(?:sudo )?(?:srun|mpirun|mpiexec|torchrun|deepspeed|docker|podman|nerdctl)\b",
+    r"^\s*(?:sudo )?(?:srun|mpirun|mpiexec|torchrun|deepspeed|docker|podman|nerdctl|ray|qsub|bsub)"
+    r"\b",
     re.MULTILINE,
 )
 _NAMED: Final = regex(r"(?<![\w.$])(?<!\$\{)(?:TORCH_)?(?:NCCL|HCCL)_[A-Z][A-Z0-9_]{2,60}(?![\w*])")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -90,7 +91,31 @@ def script(text: str, where: str) -> Layer:
     file holds that it sources, is not known, nor which of two branches is taken. What ``srun`` does
     not hand on is not set.
     """
-    return _assigned(_commands(text), where)
+    found = _assigned(_commands(text), where)
+    given = _of_ray(text, where)
+    mine = {name: each for name, each in found.settings.items() if name not in given.untold}
+    others = {name: at for name, at in found.untold.items() if name not in given.settings}
+    return replace(found, settings={**mine, **given.settings}, untold={**others, **given.untold})
+
+
+_ENV_VARS: Final = regex(r"env_vars\\?[\"']\s*:\s*\{((?:[^{}]|\$\{[^{}]*\})*)\}")
+_MEMBER: Final = regex(
+    r"\\?[\"']([A-Za-z_]\w*)\\?[\"']\s*:\s*(?:\\?\"([^\"\\]*)\\?\"|'([^']*)'|([\w.$-]+))"
+)
+
+
+def _of_ray(text: str, where: str) -> Layer:
+    """``--runtime-env-json='{"env_vars": {...}}'``, on one line or several: Ray sets it last."""
+    settings, untold = dict[str, Setting](), dict[str, str]()
+    for block in _ENV_VARS.finditer(text):
+        for member in _MEMBER.finditer(text, block.start(1), block.end(1)):
+            name, value = member[1], member[2] or member[3] or member[4] or ""
+            at = f"{where}:{text.count(chr(10), 0, member.start()) + 1}"
+            if is_kept(name) and _OPEN.search(value):
+                untold[name] = at
+            elif is_kept(name):
+                settings[name] = Setting(value, at)
+    return Layer(settings, untold=untold)
 
 
 def command(words: Sequence[str], where: str) -> Layer:
@@ -135,10 +160,7 @@ def _assigned(commands: Iterable[Command], where: str) -> Layer:
         inside = before_it or branch or not _ASKS.isdisjoint(words[:1])
         handing.command(words, at, (*settings, *untold), is_inner=depth > 0)
         sourced += [f"{at}: {each}" for each in _sourced(words)]
-        kept, rest = cut_off(words)
-        if rest and is_kept(kept.partition("=")[0]):
-            lost.append(f"--export is cut at every comma ({at}): {kept} alone is set, "
-                        f"{', '.join(rest)} sets nothing")  # fmt: skip
+        lost += _cut(words, at)
         for name, value in _assignments(words):
             before = settings.pop(name, None)
             was_untold = untold.pop(name, None)
@@ -150,13 +172,23 @@ def _assigned(commands: Iterable[Command], where: str) -> Layer:
             elif value is not None:
                 settings[name] = Setting(value, f"{at}, in a branch" if inside else at)
     for by, names in handing.held_back().items():
-        told = [f"{name}={settings.pop(name).value}" for name in names if name in settings]
-        if told:
-            shown = f"{', '.join(told[:4])}{f' and {len(told) - 4} more' if told[4:] else ''}"
-            lost.append(f"{by} hands on only what it names: no rank gets {shown}")
         for name in names:
             untold.pop(name, None)
+        told = [f"{name}={settings.pop(name).value}" for name in names if name in settings]
+        more = f" and {len(told) - 4} more" if told[4:] else ""
+        if told:
+            shown = f"{', '.join(told[:4])}{more}"
+            lost.append(f"{by} hands on only what it names: no rank gets {shown}")
     return Layer(settings, untold=untold, unread=tuple(sourced), lost=tuple(lost))
+
+
+def _cut(words: Sequence[str], at: str) -> Iterator[str]:
+    kept, rest = cut_off(words)
+    if rest and is_kept(kept.partition("=")[0]):
+        yield (
+            f"--export is cut at every comma ({at}): {kept} alone is set, {', '.join(rest)} sets "
+            "nothing"
+        )
 
 
 _ASKS: Final = frozenset({"if", "case", "[", "[[", "test"})
@@ -167,12 +199,16 @@ _STARTS: Final = frozenset({"then", "else", "do", "&&", "||", "{", "("})
 
 
 def _opened(words: Sequence[str]) -> int:
-    """How many ``if`` and ``case`` a line opens, less those that it closes."""
+    """How many ``if`` and ``case`` a line opens, less those that it closes.
+
+    By their ``then`` and ``in``: Python and prose in a script have neither.
+    """
     found = 0
     for before, word in pairwise((";", *words)):
         if before.endswith(";") or before in _STARTS:
             name = word.rstrip(";")
-            found += (name in ("if", "case")) - (name in ("fi", "esac"))
+            found += name == "then" or (name == "case" and "in" in words)
+            found -= name in ("elif", "fi", "esac")
     return found
 
 
