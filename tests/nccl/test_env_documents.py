@@ -274,6 +274,7 @@ def test_what_kubectl_describes_is_read(limit: str, size: int) -> None:
 def test_of_a_described_pod_nobody_knows_whether_it_shares_its_node_s_memory() -> None:
     (one,) = declared(DESCRIBED.replace("      /dev/shm from shm (rw)\n", ""), "f")
     assert one.shm_bytes is None
+    assert not one.lacks_rdma  # nor whether it is privileged
 
 
 def test_two_described_pods_are_two(tmp_path: Path) -> None:
@@ -355,6 +356,12 @@ def test_a_pod_that_is_given_no_rdma_device(tmp_path: Path) -> None:
 )
 def test_a_pod_that_may_have_an_rdma_device(given: dict[str, str], tmp_path: Path) -> None:
     assert "ENV-066" not in judged(bare(**given), tmp_path)
+
+
+def test_of_a_pod_that_is_made_elsewhere_nothing_is_lacking() -> None:
+    text = "spec: {trainer: {env: [{name: NCCL_IB_HCA, value: mlx5}], resources: {limits: GPU}}}"
+    (one,) = declared(text.replace("GPU", "{nvidia.com/gpu: 8}"), "f")
+    assert (one.gpus, one.lacks_rdma) == (8, False)
 
 
 def test_without_a_word_on_rdma_nothing_is_missed(tmp_path: Path) -> None:

@@ -63,9 +63,14 @@ def declared(text: str, where: str) -> tuple[Declared, ...]:
     found = tuple(one for doc in docs for one in _of_document(doc, maps, where))
     if not pods:
         return found
-    # Whether a pod shares its node's memory (hostIPC) is not printed.
+    # Whether a pod shares its node's memory (hostIPC), or is privileged, is not printed.
     return tuple(
-        replace(one, shm_bytes=None) if one.shm_bytes == SHM_DEFAULT else one for one in found
+        replace(
+            one,
+            shm_bytes=None if one.shm_bytes == SHM_DEFAULT else one.shm_bytes,
+            lacks_rdma=False,
+        )
+        for one in found
     )
 
 
@@ -169,7 +174,9 @@ def _alone(
             continue
         listed = _Listed({**node, "env": items, "name": key or name}, {}, pod)
         one = _container(listed, maps, where)
-        yield replace(one, kind="document", shm_bytes=None, job=f"{where} {one.name}")
+        # Its pod is made elsewhere: what that is given nobody knows.
+        job = f"{where} {one.name}"
+        yield replace(one, kind="document", shm_bytes=None, lacks_rdma=False, job=job)
 
 
 _JOBS: Final = ("PyTorchJob", "MPIJob", "JobSet", "LeaderWorkerSet", "AscendJob", "TFJob")
