@@ -130,6 +130,15 @@ def test_variables_outside_of_a_pod_s_containers(text: str) -> None:
     assert values(text) == [{"NCCL_NET": "IB"}]
 
 
+def test_steps_of_a_workflow_are_no_ranks_of_one_job(tmp_path: Path) -> None:
+    step = "{name: NAME, container: {env: [{name: NCCL_NET, value: VALUE}]}}"
+    steps = [
+        step.replace("NAME", name).replace("VALUE", value)
+        for name, value in (("a", "IB"), ("b", "Socket"))
+    ]
+    assert "ENV-001" not in judged(f"spec: {{templates: [{', '.join(steps)}]}}", tmp_path)
+
+
 def test_what_only_prepares_a_pod_is_no_rank() -> None:
     text = """
 spec:

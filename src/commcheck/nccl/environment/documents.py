@@ -85,7 +85,7 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
     of_ray: set[int] = set()
     jobs: dict[int, str] = {}
     notes: dict[int, tuple[object, ...]] = {}
-    for node, pod, key in walk(doc):
+    for number, (node, pod, key) in enumerate(walk(doc)):
         if isinstance(specs := node.get("mpiReplicaSpecs"), Mapping):
             launchers |= {id(inner) for inner, _, _ in walk(specs.get("Launcher"))}
         for name, group in _ray_groups(node):
@@ -115,7 +115,8 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
             ]
         if key not in CONTAINERS:
             yield from _plain(node, key, where)
-            yield from _alone(node, pod, key, maps, where)
+            for one in _alone(node, pod, key, maps, where):
+                yield replace(one, job=f"{where} {number}")
     has_gpus = any(asks(each.container) for each in found)
     ranks = [each for each in found if asks(each.container) or not (has_gpus or each.is_launcher)]
     handed = [
@@ -167,7 +168,7 @@ def _plain(node: Mapping[str, Any], key: str, where: str) -> Iterator[Declared]:
 def _alone(
     node: Mapping[str, Any], pod: str, key: str, maps: Mapping[str, Any], where: str
 ) -> Iterator[Declared]:
-    """What looks like a container and stands in no list of them; each is a job of its own."""
+    """What looks like a container and stands in no list of them."""
     for name in _NAMED:
         items = [each for each in list_of(node.get(name)) if isinstance(each, Mapping)]
         if not items:
@@ -175,8 +176,7 @@ def _alone(
         listed = _Listed({**node, "env": items, "name": key or name}, {}, pod)
         one = _container(listed, maps, where)
         # Its pod is made elsewhere: what that is given nobody knows.
-        job = f"{where} {one.name}"
-        yield replace(one, kind="document", shm_bytes=None, lacks_rdma=False, job=job)
+        yield replace(one, kind="document", shm_bytes=None, lacks_rdma=False)
 
 
 _JOBS: Final = ("PyTorchJob", "MPIJob", "JobSet", "LeaderWorkerSet", "AscendJob", "TFJob")
