@@ -475,3 +475,10 @@ def test_hosts_as_a_report_folds_them(
 ) -> None:
     write(tmp_path, {"folded": "node[02-03]\nnpu1\n"})
     assert [host.name for host in select(small, pattern, cwd=tmp_path)] == names
+
+
+def test_hosts_on_the_command_line_as_a_report_folds_them(tmp_path: Path) -> None:
+    found = load(["n[07,09-10],x1:2222,m[01:02],"], cwd=tmp_path)
+    assert [host.name for host in found.hosts] == ["n07", "n09", "n10", "x1", "m01", "m02"]
+    with pytest.raises(InventoryError, match="begins after its end"):
+        load(["n[9-7],"], cwd=tmp_path)

@@ -24,8 +24,6 @@ from commcheck.lazy import dataclass, regex
 from commcheck.model import Host
 
 _PIECE: Final = regex(r"(?:[^\s:\[\]]|\[[^\]]*\])+")
-_COMMA: Final = regex(r",(?![^\[\]]*\])")
-_FOLDED: Final = regex(r"[^~*?][^*?]*\[[0-9]+[,-][0-9,-]*\][^*?]*")
 _SUBSCRIPT: Final = regex(r"(.+)\[(?:(-?[0-9]+)|([0-9]+)[:-]([0-9]*))\]", re.DOTALL)
 _MAX_FILE: Final = 1 << 20
 
@@ -72,8 +70,8 @@ def still_there(
 
 
 def _split(pattern: str) -> list[str]:
-    if _COMMA.search(pattern):
-        pieces = _COMMA.split(pattern)
+    if hostlist.COMMA.search(pattern):
+        pieces = hostlist.COMMA.split(pattern)
     elif is_address(split_port(pattern)[0]):
         pieces = [pattern]  # an IPv6 address or a range: its colons do not separate
     else:
@@ -152,7 +150,7 @@ class _Matcher:
         characters, and ``n7`` and ``n9`` for what was meant.
         """
         try:
-            names = hostlist.expand(piece) if _FOLDED.fullmatch(piece) else []
+            names = hostlist.expand(piece) if hostlist.is_folded(piece) else []
         except ValueError:
             return set()
         missing = [name for name in names if name not in self._names]
