@@ -389,3 +389,26 @@ def test_the_last_of_thousands_of_pods_counts_and_aliases_cost_nothing() -> None
     bomb = "a0: &a0 [{env: {NCCL_NET: IB}}]\n"
     bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
     assert len(declared(bomb, "f")) == 1
+
+
+RINGS = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: rings-config-llm}
+data:
+  hccl.json: '{"status": "completed", "server_list": [{"server_id": "node-01", "device": [
+    {"device_id": "0", "device_ip": "192.0.2.1", "rank_id": "0"},
+    {"device_id": "1", "device_ip": "192.0.2.1", "rank_id": "1"}]}]}'
+---
+kind: Pod
+spec: {hostIPC: true, containers: [{name: t, env: [{name: HCCL_CONNECT_TIMEOUT, value: "600"}]}]}
+"""
+
+
+def test_a_rank_table_in_a_map_is_read_beside_the_pods(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(RINGS)
+    analysis = analyse_env([str(tmp_path / "job.yaml")])
+    reasons = [each.verdict.reason for each in analysis.results[0].findings if each.verdict.cause]
+    assert any("device_ip 192.0.2.1 stands there 2 times" in reason for reason in reasons)
+    (one,) = analysis.facts["environments"]  # type: ignore[misc] # one of a list
+    assert one["settings"].keys() == {"HCCL_CONNECT_TIMEOUT"}  # type: ignore[has-type]

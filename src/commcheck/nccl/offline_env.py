@@ -132,6 +132,8 @@ def _sort(given: Given, found: _Found) -> None:
         found.logs.append(given.name)
     elif tables := rank_tables(text, given.name):
         found.tables += tables
+        for one in declared(text, given.name):  # a manifest may hold pods beside it
+            _add(found, f"{given.name} ({one.name})", one)
     elif "PFC configuration:" in text:
         found.qos.append(_qos(text))
     elif containers := declared(text, given.name) if not _ASSIGNS.match(text) else ():
