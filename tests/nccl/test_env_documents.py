@@ -412,3 +412,37 @@ def test_a_rank_table_in_a_map_is_read_beside_the_pods(tmp_path: Path) -> None:
     assert any("device_ip 192.0.2.1 stands there 2 times" in reason for reason in reasons)
     (one,) = analysis.facts["environments"]  # type: ignore[misc] # one of a list
     assert one["settings"].keys() == {"HCCL_CONNECT_TIMEOUT"}  # type: ignore[has-type]
+
+
+MOUNTED = """
+kind: Pod
+spec:
+  containers: [{name: t, env: [{name: NCCL_NET, value: IB}], volumeMounts: [{name: v, MOUNT}]}]
+  volumes: [{name: v, configMap: {name: nccl, ITEMS}}]
+---
+kind: ConfigMap
+metadata: {name: MAP}
+data: {nccl.conf: "NCCL_NET=Socket\\nNCCL_IB_TC=106\\n", other: "NCCL_IB_TC=26"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mount", "items", "want"),
+    [
+        ("mountPath: /etc/nccl.conf, subPath: nccl.conf", "", "106"),
+        ("mountPath: /etc/", "", "106"),
+        ("mountPath: /etc/nccl.conf, subPath: c", "items: [{key: other, path: c}]", "26"),
+        ("mountPath: /opt", "", None),
+        ("mountPath: /etc/nccl.conf", "", None),  # a folder of that name
+    ],
+)
+def test_a_map_that_is_mounted_as_nccl_s_file(mount: str, items: str, want: str | None) -> None:
+    text = MOUNTED.replace("MOUNT", mount).replace("ITEMS", items).replace("MAP", "nccl")
+    expected = {"NCCL_NET": "IB"} | ({"NCCL_IB_TC": want} if want else {})
+    assert values(text) == [expected]
+
+
+def test_a_map_elsewhere_that_is_mounted_as_nccl_s_file_is_named() -> None:
+    text = MOUNTED.replace("MOUNT", "mountPath: /etc").replace("ITEMS", "").replace("MAP", "x")
+    (one,) = declared(text, "f")
+    assert one.unread == ("f (t): /etc/nccl.conf of nccl",)

@@ -16,7 +16,7 @@ from commcheck.nccl.environment import described
 from commcheck.nccl.environment.containers import asks, gpus, lacks_rdma, shm_bytes
 from commcheck.nccl.environment.model import SHM_DEFAULT, Layer, effective
 from commcheck.nccl.environment.names import is_kept
-from commcheck.nccl.environment.sources import command, from_mapping, handed_over
+from commcheck.nccl.environment.sources import command, conf_file, from_mapping, handed_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +242,13 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
                 unread.append(f"{place}: envFrom {source}")
             case _:
                 pass
+    # NCCL's file only adds what is not set yet.
+    for source, entry in _conf_of(container, listed.spec):
+        if entry in maps.get(source, {}):
+            file = conf_file(str(maps[source][entry]), f"{where} (ConfigMap {source}: {entry})")
+            layers.append(file)
+        else:
+            unread.append(f"{place}: {_ETC} of {source}")
     return Declared(
         name or "container",
         "pod",
@@ -252,6 +259,35 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
         listed.job,
         lacks_rdma(container, listed.spec, listed.annotations),
     )
+
+
+_ETC: Final = "/etc/nccl.conf"
+
+
+def _conf_of(container: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The ConfigMap and its key that are mounted where NCCL looks for its file."""
+    sources = {}
+    for volume in list_of(spec.get("volumes")):
+        match volume:
+            case {"name": str(name), "configMap": {"name": str(source), **more}}:
+                sources[name] = source, list_of(more.get("items"))
+            case _:
+                pass
+    for mount in list_of(container.get("volumeMounts")):
+        match mount:
+            case {"name": str(name), "mountPath": path, **rest} if name in sources:
+                source, items = sources[name]
+                keys = {
+                    str(each.get("path")): str(each.get("key"))
+                    for each in items
+                    if isinstance(each, Mapping)
+                }
+                file = str(rest.get("subPath") or _ETC.rpartition("/")[2])
+                whole = path if rest.get("subPath") else f"{str(path).rstrip('/')}/{file}"
+                if whole == _ETC:
+                    yield source, keys.get(file, file)
+            case _:
+                pass
 
 
 _REFERENCE: Final = regex(r"\$\(([A-Za-z_][\w.-]*)\)")
