@@ -29,8 +29,8 @@ How NCCL reads it:
 Which rule is which: ENV-001 ranks differ; ENV-002 to 009 names, numbers, syntax; ENV-010 to 019 the
 network and its NICs; ENV-020 to 022 the mark of RoCE packets; ENV-023 to 031 time-outs, flows and
 GPU Direct; ENV-032 to 045 ways inside a host, tuning, topology files; ENV-046 to 048 interfaces;
-ENV-049 to 053 the log; ENV-054 to 064 PyTorch, identity, UCX, memory; HENV-001 to 014 HCCL;
-RAS-010 the port of NCCL's RAS.
+ENV-049 to 053 the log; ENV-054 to 064 PyTorch, identity, UCX, memory; ENV-065 what srun hands on;
+ENV-066 devices of a pod; HENV-001 to 014 HCCL; RAS-010 the port of NCCL's RAS.
 Healthy though odd: NCCL_NET_PLUGIN=none on plain IB and RoCE hosts; NCCL_DEBUG on one rank only;
 NCCL_VERSION, which is the image's, not the library's.
 """
@@ -98,6 +98,7 @@ from commcheck.nccl.environment.causes import (
     TRAFFIC_CLASS,
     TUNING,
 )
+from commcheck.nccl.environment.causes_given import NO_RDMA_DEVICE, NOT_HANDED_ON
 from commcheck.nccl.environment.judge import ID, TITLE
 from commcheck.nccl.environment.judge import judge as judge_case
 from commcheck.nccl.environment.model import Environment, HostFacts, Layer
@@ -239,6 +240,8 @@ CHECK = Check(
         CONF_SYNTAX,
         OVERRIDDEN,
         RANKS_DIFFER,
+        NOT_HANDED_ON,
+        NO_RDMA_DEVICE,
         TCP_FORCED,
         NO_SUCH_NETWORK,
         HCA_LIST,

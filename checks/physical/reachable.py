@@ -32,7 +32,8 @@ Where no session can be opened the code says how far it came:
 - ``auth-refused``: user or key are not accepted. Is the key loaded, is the user in the inventory?
 - ``auth-timeout``: the login hangs: a dead directory service or home file system.
 - ``channel-refused``: logged in, but no session may be opened: MaxSessions, or a forced command.
-- ``no-shell``: ``ansible_connection: local``, and this machine has no ``/bin/sh``.
+- ``no-shell``: ``ansible_connection: local``, and this machine has no ``/bin/sh``; or a container,
+  or the system of a node, that is made without a shell.
 - ``not-recorded``: a recorded run is read again, and it never reached this host.
 - ``no-runner``: the login shell ran something else than the probes (a menu, a restricted shell, a
   banner that waits for a key). Use a user with a plain POSIX shell.

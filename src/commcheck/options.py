@@ -108,7 +108,7 @@ DRAIN: Final = click.option(
     callback=_drain,
     metavar="TEMPLATE",
     help="Print, never run, this for the failing hosts of each cause: 'scontrol update "
-    "nodename={hosts} state=drain reason={reason}'.",
+    "nodename={hosts} state=drain reason={reason}', 'kubectl cordon {names}'.",
 )
 CHECK_FOLDERS = click.option(
     "--checks",

@@ -437,6 +437,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Inventory:
             "pattern counts members of a group, and there is no group 'node': write "
             "node01,node02,node03",
         ),
+        ("node[01,04]", "there is no host 'node04', of 'node[01,04]'"),
+        ("gpu:!node[1,2]", "there is no host 'node1', of 'node[1,2]'"),
         ("@missing", "cannot read the limit file 'missing': No such file or directory"),
         ("@blank", "the limit file 'blank' names no host"),
         ("@bytes", "cannot read the limit file 'bytes': it is not UTF-8 text"),
@@ -456,3 +458,27 @@ def test_a_limit_file_is_read_beside_the_current_directory(
     write(tmp_path, {"again": "node03\n# done\nnpu1\n"})
     assert [host.name for host in select(small, "@again", cwd=tmp_path)] == ["node03", "npu1"]
     assert [host.name for host in select(small, "@again,!npu", cwd=tmp_path)] == ["node03"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("node[01,03]", ["node01", "node03"]),
+        ("node[01-02],npu1", ["node01", "node02", "npu1"]),
+        ("gpu:!node[02-03]", ["node01"]),
+        ("@folded", ["node02", "node03", "npu1"]),
+        ("gpu[0-1]", ["node01", "node02"]),  # of a group it counts members, as in Ansible
+    ],
+)
+def test_hosts_as_a_report_folds_them(
+    small: Inventory, tmp_path: Path, pattern: str, names: list[str]
+) -> None:
+    write(tmp_path, {"folded": "node[02-03]\nnpu1\n"})
+    assert [host.name for host in select(small, pattern, cwd=tmp_path)] == names
+
+
+def test_hosts_on_the_command_line_as_a_report_folds_them(tmp_path: Path) -> None:
+    found = load(["n[07,09-10],x1:2222,m[01:02],"], cwd=tmp_path)
+    assert [host.name for host in found.hosts] == ["n07", "n09", "n10", "x1", "m01", "m02"]
+    with pytest.raises(InventoryError, match="begins after its end"):
+        load(["n[9-7],"], cwd=tmp_path)

@@ -62,6 +62,19 @@ def test_a_source_means_nodes_that_are_in_service(
     assert [host.name for host in inventory.hosts] == hosts
 
 
+def test_a_node_that_commcheck_had_drained_is_asked_whether_it_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = ("drained", "draining", "drained*", "down", "drained~")
+    says = "".join(
+        f"n{number}|n{number}|p|{state}|root|commcheck pfc-off\n"
+        for number, state in enumerate(states)
+    )
+    inventory = found(tmp_path, monkeypatch, "slurm:p", says=says + "n9|n9|p|drained|root|RMA\n")
+    assert [host.name for host in inventory.hosts] == ["n0", "n1", "n2"]
+    assert [warning.count("not asked") for warning in inventory.warnings] == [1, 1, 1]
+
+
 def test_a_node_has_its_address_its_groups_and_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,5 +125,6 @@ def test_ports_are_read_twice(tmp_path: Path) -> None:
 
 def test_jobs_of_others_that_run_are_told(tmp_path: Path) -> None:
     me = run("id -un")[0]
-    tool(tmp_path, "squeue", f"printf '1 {me} RUNNING\\n2 eve PENDING\\n3 eve RUNNING\\n'")
-    assert run(scripts.SLURM, path=tmp_path) == ["3 eve"]
+    jobs = f"1 {me} RUNNING\\n2 eve PENDING\\n3 eve RUNNING\\n4 eve CONFIGURING\\n5 bob COMPLETING"
+    tool(tmp_path, "squeue", f"printf '{jobs}\\n'")
+    assert run(scripts.SLURM, path=tmp_path) == ["3 eve", "4 eve", "5 bob"]

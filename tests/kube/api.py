@@ -188,7 +188,9 @@ class Cluster:
             self.pods.append(Pod(f"{name}-x7k2p", namespace, labels, template["nodeName"],
                                  containers=containers, bin=self.bin,
                                  inside=self.inside.get(template["nodeName"], ())))  # fmt: skip
-        elif not self.unscheduled:
+        elif self.unscheduled:
+            document["spec"]["runPolicy"]["suspend"] = True  # as Kueue does
+        else:
             self._start(name, namespace, document["spec"])
         return document
 

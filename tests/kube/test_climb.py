@@ -190,6 +190,7 @@ def test_an_mpijob_that_does_not_begin_is_given_up_and_removed(
     whole = found["@gpu", "physical.collective-fleet"]
     assert whole["status"] == "error"
     assert "the MPIJob did not begin within 5 s" in whole["reason"]
+    assert "it is suspended: a queue (Kueue) has not let it in" in whole["reason"]
     assert wait_until(lambda: nothing_left(nodes), 5.0)
 
 

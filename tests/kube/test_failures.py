@@ -54,7 +54,19 @@ NO_SHELL = (
             "start: ContainerCreating",
             "pod-not-running",
         ),
+        (
+            "error: Internal error occurred: error executing command in container: container is "
+            "not created or running",
+            "pod-not-running",
+        ),
         (NO_SHELL, "no-shell"),
+        ("chroot: can't execute 'sh': No such file or directory", "no-shell"),
+        ("chroot: failed to run command 'sh': No such file or directory", "no-shell"),
+        (
+            'Error from server: Get "https://192.0.2.5:10250/containerLogs/ml/train-0/main": dial '
+            "tcp 192.0.2.5:10250: connect: connection refused",
+            "node-unreachable",
+        ),
         ('Defaulted container "a" out of: a, b\n' + NO_SHELL, "no-shell"),
         ('error: context "prod" does not exist', "kubeconfig"),
         ("Error in configuration: context was not found for specified context: no", "kubeconfig"),
@@ -105,3 +117,30 @@ def test_how_to_see_it_by_hand() -> None:
     node = Place(cluster=Cluster(), node="n1")
     assert node.by_hand == "kubectl describe node n1"
     assert str(node) == "node n1"
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        (FORBIDDEN, "auth can-i create pods/exec"),
+        (
+            'Error from server (Forbidden): error when creating "STDIN": jobs.batch is forbidden: '
+            'User "ci" cannot create resource "jobs" in API group "batch" in the namespace "ml"',
+            "auth can-i create jobs",
+        ),
+        (
+            'Error from server (Forbidden): nodes is forbidden: User "ci" cannot list resource '
+            '"nodes" in API group "" at the cluster scope',
+            "auth can-i list nodes",
+        ),
+        (
+            'Error from server (Forbidden): error when creating "STDIN": jobs.batch "commcheck-1" '
+            "is forbidden: exceeded quota: small, requested: count/jobs.batch=1, used: 8",
+            "describe resourcequota",
+        ),
+    ],
+)
+def test_what_is_forbidden_is_asked_for_by_its_name(said: str, remedy: str) -> None:
+    error = explain(said, POD)
+    assert error.code == "forbidden"
+    assert remedy in error.remedy

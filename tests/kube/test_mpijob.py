@@ -105,6 +105,12 @@ def worker(found: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
+def test_its_labels_are_the_site_s_beside_its_own() -> None:
+    queue = {"kueue.x-k8s.io/queue-name": "bench", "app.kubernetes.io/managed-by": "me"}
+    labels = made(labels=queue)["metadata"]["labels"]
+    assert labels == {**queue, "app.kubernetes.io/managed-by": "commcheck"}
+
+
 def test_one_worker_on_each_node_with_what_it_needs() -> None:
     found = made()
     spec = worker(found)
@@ -182,6 +188,7 @@ def test_laid_over() -> None:
         ({"image": "a", "namespace": "-x"}, "namespace: wanted"),
         ({"image": "a", "worker": [1]}, "worker: wanted a mapping"),
         ({"image": "a", "resources": 8}, "resources: wanted a mapping"),
+        ({"image": "a", "labels": "queue"}, "labels: wanted a mapping"),
     ],
 )
 def test_settings_that_are_refused(value: object, says: str) -> None:

@@ -185,6 +185,26 @@ all:
     assert "no pods match 'app=none'" in found.warnings[0]
 
 
+def test_pods_of_one_name_in_two_namespaces_are_not_one_host(
+    cluster_of: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    cluster = cluster_of(
+        *(Pod(f"train-{number}", name, {"app": "x"}) for name in "ab" for number in range(3))
+    )
+    text = f"""
+all: {{vars: {{ansible_kubectl_kubeconfig: {cluster.kubeconfig}}}}}
+one: {{vars: {{commcheck_kubectl_selector: app=x, ansible_kubectl_namespace: a}}}}
+two: {{vars: {{commcheck_kubectl_selector: app=x, ansible_kubectl_namespace: NAME}}}}
+"""
+    (tmp_path / "i.yaml").write_text(text.replace("NAME", "b"))
+    with pytest.raises(InventoryError) as caught:
+        load(["i.yaml"], cwd=tmp_path)
+    (problem,) = caught.value.problems
+    assert "train-0 and 2 more: other pods have that name in group one (a) than here (b)" in problem
+    (tmp_path / "i.yaml").write_text(text.replace("NAME", "a"))
+    assert load(["i.yaml"], cwd=tmp_path).groups["two"] == ("train-0", "train-1", "train-2")
+
+
 @pytest.mark.parametrize(
     ("selector", "says"),
     [

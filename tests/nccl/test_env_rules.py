@@ -405,7 +405,7 @@ def test_without_an_environment_nothing_is_known(rule: str) -> None:
 
 
 ELSEWHERE = {"ENV-001", "ENV-007", "ENV-009", "ENV-058", "ENV-059", "ENV-061", "ENV-063", "ENV-064",
-             "HENV-002", "HENV-011", "HENV-014"}  # fmt: skip
+             "ENV-065", "ENV-066", "HENV-002", "HENV-011", "HENV-014"}  # fmt: skip
 """Rules that look at several environments, at a file or at processes: tests below or with files."""
 
 
@@ -499,9 +499,9 @@ def test_jobs_that_share_a_ras_port() -> None:
 def test_files_and_pods() -> None:
     ignored = (("/etc/nccl.conf:3", "export NCCL_IB_TC=106"),)
     assert said(replace(env("", kind=CONF), ignored=ignored)) == {"ENV-009": Status.WARN}
-    assert said(replace(env("NCCL_DEBUG=WARN"), shm_default=True))["ENV-064"] is Status.WARN
-    assert said(replace(env("NCCL_DEBUG=WARN"), shm_default=False)) == {}
-    assert said(replace(env("NCCL_DEBUG=WARN"), shm_default=True, gpus=1)) == {}
+    assert said(replace(env("NCCL_DEBUG=WARN"), shm_bytes=64 << 20))["ENV-064"] is Status.WARN
+    assert said(replace(env("NCCL_DEBUG=WARN"), shm_bytes=-1)) == {}
+    assert said(replace(env("NCCL_DEBUG=WARN"), shm_bytes=64 << 20, gpus=1)) == {}
 
 
 def test_a_healthy_environment_passes_and_lists_what_was_judged() -> None:

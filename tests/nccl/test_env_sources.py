@@ -136,7 +136,7 @@ def test_pods() -> None:
         "NCCL_SHM_DISABLE": "1",
         "NCCL_IB_HCA": "mlx5_1",
     }
-    assert pod.shm_default is True
+    assert pod.shm_bytes == 64 << 20
     text = """
 spec:
   pytorchReplicaSpecs:
@@ -151,7 +151,7 @@ spec:
             volumeMounts: [{name: shm, mountPath: /dev/shm}]
 """
     (worker,) = declared(text, "job.yaml")
-    assert (worker.shm_default, worker.gpus, len(worker.unread)) == (False, 8, 2)
+    assert (worker.shm_bytes, worker.gpus, len(worker.unread)) == (-1, 8, 2)
 
 
 def values(text: str) -> list[dict[str, str]]:
@@ -378,6 +378,35 @@ def test_pod_ray_and_an_inventory() -> None:
     assert findings("pod.yaml").keys() == {"ENV-033", "ENV-064"}
     gpu = Host("gpu-01", {"commcheck_platform": "gpu-roce", "commcheck_nvlink_links": 18})
     assert findings("ray-runtime-env.yaml", inventory={"gpu-01": gpu}) == {"ENV-032": {Status.FAIL}}
+
+
+def test_an_inventory_of_several_hosts_holds_where_they_are_alike() -> None:
+    gpu = {"commcheck_platform": "gpu-roce", "commcheck_nvlink_links": 18}
+    alike = {name: Host(name, gpu) for name in ("gpu-01", "gpu-02.example")}
+    assert findings("ray-runtime-env.yaml", inventory=alike) == {"ENV-032": {Status.FAIL}}
+    mixed = alike | {"gpu-03": Host("gpu-03", gpu | {"commcheck_nvlink_links": 0})}
+    assert "ENV-032" not in findings("ray-runtime-env.yaml", inventory=mixed)
+
+
+def test_declared_rails_tell_which_of_them_a_list_leaves_out(tmp_path: Path) -> None:
+    gpu = {"commcheck_platform": "gpu-ib", "commcheck_nics": ["mlx5_0", "mlx5_1"]}
+    inventory = {name: Host(name, gpu) for name in ("gpu-01", "gpu-02")}
+    for value, rules, ends in (
+        ("mlx5_0", {"ENV-015": "leaves out mlx5_1 against the rails"}, set()),
+        ("=mlx5_0,mlx5_1", {}, set()),
+        ("=mlx5_0,mlx5_9", {"ENV-015": "leaves out mlx5_1 against the rails"}, {"ENV-014"}),
+        ("=mlx5_9", {"ENV-015": "leaves out mlx5_0, mlx5_1 against the rails"}, {"ENV-014"}),
+    ):
+        (tmp_path / "x.env").write_text(f"NCCL_IB_HCA={value}\n")
+        analysis = analyse_env([str(tmp_path / "x.env")], inventory)
+        verdicts = [each.verdict for each in analysis.results[0].findings]
+        wrong = {each.rule: each.reason for each in verdicts if each.cause}
+        assert wrong.keys() == rules.keys()
+        assert all(wrong[rule].endswith(end) for rule, end in rules.items())
+        open_ones = [each for each in verdicts if each.kind is Kind.UNDECIDABLE]
+        assert {each.rule for each in open_ones} - {"ENV-020", "ENV-021"} == ends
+        # What is declared already is not asked for once more.
+        assert not any("inventory" in each.reason for each in open_ones)
 
 
 def test_a_log_beside_the_environment(tmp_path: Path) -> None:

@@ -24,6 +24,11 @@ def test_one_command_for_each_cause() -> None:
     ]
 
 
+def test_a_word_a_host_for_what_knows_no_brackets() -> None:
+    (command,) = commands(incident(), "kubectl cordon {names}")
+    assert command == "kubectl cordon node-0002 node-0003"
+
+
 def test_nothing_fails_nothing_is_drained() -> None:
     assert list(commands(healthy(), SLURM)) == []
     assert list(commands(incident(), "")) == []
@@ -32,8 +37,9 @@ def test_nothing_fails_nothing_is_drained() -> None:
 def test_a_name_never_leaves_its_quotes() -> None:
     name = "gpu'; reboot; '"
     record = replace(incident(), plan=plan((name,)), results=(pfc_fail(name),))
-    (command,) = commands(record, "drain {hosts}")
-    assert shlex.split(command) == ["drain", name]
+    for place in ("{hosts}", "{names}"):
+        (command,) = commands(record, f"drain {place}")
+        assert shlex.split(command) == ["drain", name]
 
 
 def test_it_stands_below_the_headline() -> None:

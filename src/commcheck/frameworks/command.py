@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from commcheck.frameworks.settings import Framework, Setting, Settings
@@ -207,8 +208,12 @@ _SEPARATOR: Final = regex(r"[;&|]+$")
 _WORD: Final = regex(r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"'])+")
 
 
-def read_text(text: str, file: str) -> tuple[Settings, ...]:
+def read_text(
+    text: str, file: str, given: Mapping[str, Setting] = MappingProxyType({})
+) -> tuple[Settings, ...]:
     """A shell script, a pasted command or a copy of ``/proc/PID/cmdline``: what it starts.
+
+    ``given``: variables that are set before it begins; of Slurm's ``#SBATCH`` those are known too.
 
     Flags may be collected in variables (``ARGS="--overlap-grad-reduce"``) all over a script: they
     are taken together, as one job. A variable (``$TP``) is filled in where it is set, or by its
@@ -218,7 +223,8 @@ def read_text(text: str, file: str) -> tuple[Settings, ...]:
         words = [Word(each, file) for each in text.split("\0") if each]
         return settings_of(read_flags(words), file, None)
     words = []
-    variables: dict[str, Setting] = {}
+    asked = _asked_of_slurm(text, file)
+    variables = {**asked, **given}
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
             continue
@@ -230,7 +236,46 @@ def read_text(text: str, file: str) -> tuple[Settings, ...]:
             words += [Word(each, where) for each in _pieces(match[0])]
     words = [Word(filled(text, variables), where) for text, where in words]
     environ = {name: variables[name] for name in ENVIRON & variables.keys()}
-    return settings_of(read_flags(words), file, environ)
+    flags = read_flags(words)
+    return settings_of(flags, file, environ, ranks=_tasks(words, flags, asked))
+
+
+_ASKED: Final = regex(
+    r"\s(-N|-n|--nodes|--ntasks|--ntasks-per-node|--gpus-per-node|--gres)[= ]?\s*"
+    r"(?:gpu:)?(?:[a-z]\w*:)?(\d{1,7})(?=\s|$)"
+)
+_SLURM: Final = {
+    "-N": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "-n": ("SLURM_NTASKS", "SLURM_NPROCS"),
+    "--ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
+    "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
+    "--gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
+    "--gres": ("SLURM_GPUS_ON_NODE",),
+}
+"""Variables of a job by the option that asks for it. Source: sbatch(1)."""
+
+
+def _asked_of_slurm(text: str, file: str) -> dict[str, Setting]:
+    return {
+        name: Setting(match[2], f"{file}:{number}")
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.startswith("#SBATCH")
+        for match in _ASKED.finditer(line)
+        for name in _SLURM[match[1]]
+    }
+
+
+def _tasks(words: Sequence[Word], flags: Flags, asked: Mapping[str, Setting]) -> int | None:
+    """Ranks where each is a task of ``srun``, without a launcher that starts them on its node."""
+    launched = "nproc_per_node" in flags.values or set(flags.programs) & {"torchrun", "deepspeed"}
+    if launched or all(word.text != "srun" for word in words):
+        return None
+    counts = {name: int(str(each.value)) for name, each in asked.items()}
+    if "SLURM_NTASKS" in counts:
+        return counts["SLURM_NTASKS"]
+    each = counts.get("SLURM_NTASKS_PER_NODE")
+    return each and each * counts.get("SLURM_NNODES", 1)
 
 
 def _pieces(word: str) -> list[str]:

@@ -1,8 +1,9 @@
 """Files that hold settings: which kind each is, its content tells.
 
 JSON of DeepSpeed (with comments, as it takes them), FSDP (Hugging Face, accelerate), DDP arguments
-and DDP's logging data; YAML of accelerate; Python with calls of DDP, FSDP, fully_shard, Lightning
-and TrainingArguments; anything else is a command line.
+and DDP's logging data; YAML of accelerate; manifests of Kubernetes, for the commands of containers
+and the files in ConfigMaps; Python with calls of DDP, FSDP, fully_shard, Lightning and
+TrainingArguments; anything else is a command line.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import calls, command, deepspeed
+from commcheck.frameworks import calls, command, deepspeed, manifests
 from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, fsdp
 from commcheck.frameworks.placed import Placed, read_json
 from commcheck.frameworks.settings import Framework, Setting, Settings
 from commcheck.inventory.declared import Notes, Refused
+from commcheck.kube import manifest
 from commcheck.strict_yaml import Node, Pairs, Scalar, compose
 
 WHAT: Final = "config"
@@ -33,6 +35,8 @@ LOG_KEYS: Final = frozenset({"rebuilt_bucket_sizes", "bucket_sizes", "bucket_cap
 
 def read(text: str, file: str) -> tuple[Settings, ...]:
     """The settings in a file. Raises ``UsageError``, a line a mistake, also where it has none."""
+    if file.endswith((".yaml", ".yml", ".json")) and (docs := manifest.of_kubernetes(text)):
+        return manifests.read(docs, file, read)
     start = text.lstrip("\ufeff \t\r\n")
     if start.startswith("{") or file.endswith(".json"):
         return (_json(text, file),)

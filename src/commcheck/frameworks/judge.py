@@ -43,6 +43,8 @@ def judge(check: str, jobs: Sequence[Settings], limits: Limits) -> tuple[Verdict
     for job in mine:
         wrong = [verdict for rule in RULES[check] for verdict in rule(job, limits)]
         found += wrong or [_nothing_wrong(check, job)]
+        if wrong and check == OVERLAP and _is_unknown_megatron(job):
+            found.append(_no_overlap(job))  # what is wrong besides does not tell it
     return tuple(found)
 
 
@@ -63,13 +65,17 @@ def _nothing_wrong(check: str, job: Settings) -> Verdict:
     if unknown is not None:
         return unknown
     if check == OVERLAP and _is_unknown_megatron(job):
-        return undecidable(
-            f"{job.where}: no --overlap-grad-reduce, which matters where gradients are reduced "
-            "over several data-parallel ranks",
-            turn_on="give the launcher's command, or WORLD_SIZE",
-        )
+        return _no_overlap(job)
     told = _told(check, job) or f"{check.rpartition('.')[2]} as by default"
     return passed(f"{job.where}: {title}: {told}")
+
+
+def _no_overlap(job: Settings) -> Verdict:
+    return undecidable(
+        f"{job.where}: no --overlap-grad-reduce, which matters where gradients are reduced over "
+        "several data-parallel ranks",
+        turn_on="give the launcher's command, or WORLD_SIZE",
+    )
 
 
 def _unknown(check: str, job: Settings) -> Verdict | None:

@@ -11,9 +11,18 @@ from typing import Final
 from commcheck.inventory.ranges import MAX_HOSTS
 from commcheck.lazy import regex
 
+COMMA: Final = regex(r",(?![^\[\]]*\])")
+"""Outside of brackets."""
+
+_FOLDED: Final = regex(r"[^~*?:][^*?:]*\[[0-9]+[,-][0-9,-]*\][^*?:]*")
 _PART: Final = regex(r"(?:[^,\[\]\s]|\[[^\[\]]*\])+")
 _BRACKET: Final = regex(r"\[([^\[\]]*)\]")
 _RANGE: Final = regex(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+
+
+def is_folded(text: str) -> bool:
+    """True for a list with numbers in brackets, ``n[7,9]`` or ``n[01-16]``, and no glob in it."""
+    return _FOLDED.fullmatch(text) is not None
 
 
 def expand(text: str) -> list[str]:

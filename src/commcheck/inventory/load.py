@@ -11,6 +11,7 @@ from typing import Final
 from commcheck.errors import InventoryError, Position
 from commcheck.inventory import (
     dynamic,
+    hostlist,
     ini_source,
     json_source,
     merge,
@@ -62,7 +63,7 @@ def load(
 ) -> Inventory:
     """Read inventories and merge them in the order given.
 
-    A source is a YAML or INI file, a folder, an inline list (``gpu-01,gpu-02,``), ``exec:CMD``
+    A source is a YAML or INI file, a folder, an inline list (``gpu-01,gpu-[03-07],``), ``exec:CMD``
     whose output is a dynamic inventory, ``slurm:PARTITION`` or ``slurm:gpu-[01-16]``, or an
     executable or plugin file, which is read by ``ansible-inventory``. A group that names a label
     of Kubernetes gets the pods or nodes that have it now. ``environment``: what templates may ask.
@@ -162,10 +163,11 @@ def _parse_json(reader: Reader, answer: bytes, name: str) -> Declared:
 def _inline(source: str) -> Declared:
     notes = Notes()
     statements: list[Statement] = []
-    for word in filter(None, map(str.strip, source.split(","))):
+    for word in filter(None, map(str.strip, hostlist.COMMA.split(source))):
         pattern, port = split_port(word)
+        read = hostlist.expand if hostlist.is_folded(pattern) else expand
         try:
-            add_hosts(statements, expand(pattern), "ungrouped", COMMAND_LINE, port)
+            add_hosts(statements, read(pattern), "ungrouped", COMMAND_LINE, port)
         except ValueError as error:
             notes.error(COMMAND_LINE, f"host {quoted(pattern)} {error}", "range")
     return Declared(tuple(statements), notes)

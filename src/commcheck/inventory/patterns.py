@@ -1,5 +1,6 @@
 """Ansible's host patterns over an inventory: ``gpu:&rack1:!gpu-07``, ``gpu[0:3]``, ``~gpu-0[1-3]``.
 
+Besides, names as every report folds them and Slurm prints them: ``gpu-[07,09-12]``.
 The order of evaluation is fixed, whatever the order in the text: first what adds, then every
 ``&``, then every ``!``. The answer is in inventory order.
 """
@@ -15,6 +16,7 @@ from typing import Final
 
 from commcheck.errors import InventoryError
 from commcheck.files import opened
+from commcheck.inventory import hostlist
 from commcheck.inventory.declared import quoted
 from commcheck.inventory.load import Inventory
 from commcheck.inventory.ranges import expand, is_address, split_port
@@ -68,8 +70,8 @@ def still_there(
 
 
 def _split(pattern: str) -> list[str]:
-    if "," in pattern:
-        pieces = pattern.split(",")
+    if hostlist.COMMA.search(pattern):
+        pieces = hostlist.COMMA.split(pattern)
     elif is_address(split_port(pattern)[0]):
         pieces = [pattern]  # an IPv6 address or a range: its colons do not separate
     else:
@@ -132,12 +134,29 @@ class _Matcher:
         if piece in self._names and (not may_be_none or piece not in self._groups):
             return {piece}
         expression, subscript = _split_subscript(piece)
+        if (subscript is None or expression not in self._groups) and (names := self._folded(piece)):
+            return names
         found = self._matches(expression)
         if found is None:
             if may_be_none and _is_wild(expression):
                 return set()
             raise NoSuchName(self._unknown(piece))
         return set(subscript.of(found, piece) if subscript else found)
+
+    def _folded(self, piece: str) -> set[str]:
+        """The hosts of a folded list; empty where it is none, or a range with unknown ends.
+
+        Raises ``NoSuchName`` for an unknown one in a list: a glob would take ``[7,99]`` for
+        characters, and ``n7`` and ``n9`` for what was meant.
+        """
+        try:
+            names = hostlist.expand(piece) if hostlist.is_folded(piece) else []
+        except ValueError:
+            return set()
+        missing = [name for name in names if name not in self._names]
+        if missing and "," in piece:
+            raise NoSuchName(f"there is no host {quoted(missing[0])}, of {quoted(piece)}")
+        return set() if missing else set(names)
 
     def _matches(self, expression: str) -> list[str] | None:
         """Names in Ansible's order, doubled where several groups match; None: nothing is known."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, replace
 from typing import Any, Final, NoReturn, TypeVar
 
 from commcheck.errors import HostError, InventoryError
@@ -38,23 +39,28 @@ def statements(
 ) -> list[Statement]:
     """The hosts of all groups that name a label, and how each is reached."""
     found: list[Statement] = []
+    seen: dict[str, tuple[Cluster, str]] = {}
     for group in tree.groups.values():
         own = group.settings | files.groups.get(group.name, {})
         for variable in (kubectl.SELECTOR, kubectl.NODE_SELECTOR):
             if variable in own and own[variable].value not in (None, ""):
                 settings = of_group(tree, files, group.name)
                 reads = _Reads(settings, environment)
-                found += _of_group(group.name, own[variable], reads, notes)
+                found += _of_group(group.name, own[variable], reads, notes, seen)
     return found
 
 
-def _of_group(group: str, by: Setting, read: _Reads, notes: Notes) -> Iterable[Statement]:
+def _of_group(
+    group: str, by: Setting, read: _Reads, notes: Notes, seen: dict[str, tuple[Cluster, str]]
+) -> Iterable[Statement]:
+    """``seen``: where each host was found before, and by which group."""
     what = "pods" if by.name == kubectl.SELECTOR else "nodes"
     try:
         selector = read.first((by.name,), _selector)
         if selector is None:
             return
-        items = ask(kubectl.cluster(read.first), what, selector)
+        cluster = kubectl.cluster(read.first)
+        items = ask(cluster, what, selector)
     except InventoryError as error:
         notes.error(by.at, str(error), "kubectl")
         return
@@ -68,10 +74,31 @@ def _of_group(group: str, by: Setting, read: _Reads, notes: Notes) -> Iterable[S
             notes.warning(by.at, f"{each.name} is left out: {each.over}", "kubectl")
     if not hosts:
         notes.warning(by.at, f"no {what} match {quoted(selector)}: the group is empty", "kubectl")
+    double: dict[tuple[str, Cluster], list[str]] = {}
+    for host in hosts:
+        place = replace(cluster, namespace=str(host.variables.get(kubectl.NAMESPACE, "")))
+        before, other = seen.setdefault(host.name, (place, group))
+        if _are_two(before, place):
+            double.setdefault((other, before), []).append(host.name)
+    for (other, before), names in double.items():
+        theirs, ours = (f"{each.namespace} {each.context}".strip() for each in (before, place))
+        more = f" and {len(names) - 1} more" if names[1:] else ""
+        text = (
+            f"{names[0]}{more}: other {what} have that name in group {other} ({theirs}) than here "
+            f"({ours}), and a name is one host; run the groups one at a time, from files of their "
+            f"own, or name each pod with {kubectl.POD}"
+        )
+        notes.error(by.at, text, "kubectl")
     for host in hosts:
         yield AddHost(host.name, group, by.at)
         for name, value in host.variables.items():
             yield SetHost(host.name, Setting(name, value, by.at))
+
+
+def _are_two(one: Cluster, other: Cluster) -> bool:
+    """True where two groups look at places that differ; what one leaves open is no difference."""
+    pairs = zip(astuple(one), astuple(other), strict=True)
+    return any(left and right and left != right for left, right in pairs)
 
 
 def ask(cluster: Cluster, what: str, selector: str) -> list[Found]:

@@ -1,5 +1,7 @@
 """Hosts that Slurm knows: the nodes of a partition, or those of a list, that are in service.
 
+So are those that were drained because of commcheck: it is asked whether they are mended.
+
 ``-i slurm:gpu-h100`` and ``-i slurm:gpu-[01-16]``. One ``sinfo`` tells nodes, addresses, states
 and why a node was taken out. Each node is in the groups of its partitions.
 """
@@ -44,6 +46,9 @@ _OUT_FLAGS: Final = {"~": "powered off", "#": "powering up", "!": "to be powered
 Source: NODE STATE CODES of sinfo(1).
 """
 
+DRAINED_BY: Final = "commcheck "
+"""Begins the reason in a command that a report prints to drain what fails."""
+
 _BUILT_IN: Final = ("all", "ungrouped")
 
 
@@ -76,7 +81,7 @@ def _out(state: str, user: str, reason: str) -> str:
     base = word[0] if word else ""
     flags = [_OUT_FLAGS[flag] for flag in state[len(base) :] if flag in _OUT_FLAGS]
     told = [base, *flags] if _OUT.fullmatch(base) else flags
-    if not told:
+    if not told or (told in (["drained"], ["draining"]) and reason.startswith(DRAINED_BY)):
         return ""
     why = f": {reason} ({user})" if reason not in ("", "none") else ""
     return ", ".join(told) + why

@@ -80,11 +80,12 @@ command -v squeue >/dev/null || exit 0
 h=$(hostname -s)
 timeout 5 squeue -h -w "$h" -o '%i %u %T' 2>/dev/null |
   while read -r i u s; do
-    if [ "$u" != "$(id -un)" ] && [ "$s" = RUNNING ]; then echo "$i $u"; fi
+    if [ "$u" != "$(id -un)" ] && [ "$s" != PENDING ]; then echo "$i $u"; fi
   done
 """
-"""Slurm's jobs that run on this host and are not of this user: a job without a process on a GPU
-will start one."""
+"""Slurm's jobs that have this host and are not of this user: a job without a process on a GPU will
+start one, while its nodes are made ready (CONFIGURING) too; and where one ends (COMPLETING) the
+epilog may test the GPUs. Source: JOB STATE CODES of squeue(1)."""
 
 FIND: Final = """
 a=$1 b=$2
@@ -151,7 +152,9 @@ e=$((s + l))
 late() {
   up
   if [ "$s" -lt "$e" ]; then sleep 1; return; fi
-  echo "the MPIJob did not begin within $l s; of its pods are known:" \
+  h=$("$@" get "mpijobs.kubeflow.org/$n" -o 'jsonpath={.spec.runPolicy.suspend}' 2>/dev/null)
+  if [ "$h" = true ]; then h=' it is suspended: a queue (Kueue) has not let it in;'; else h=; fi
+  echo "the MPIJob did not begin within $l s;$h of its pods are known:" \
     "$(pods '' "{.metadata.name} {.status.phase} \\
 {.status.conditions[?(@.type=='PodScheduled')].message} \\
 {.status.containerStatuses[*].state.waiting.reason}" "$@" 2>&1)" >&2

@@ -136,7 +136,7 @@ PROGRAMS: Final[Key[str | None]] = Key(
 MPIJOB: Final[Key[mpijob.Settings | None]] = Key(
     name="commcheck_mpijob",
     read=mpijob.read_settings,
-    meaning="image, namespace, resources, host_network, worker and launcher of MPIJobs",
+    meaning="image, namespace, resources, labels, host_network, worker and launcher of MPIJobs",
 )
 BUSBW: Final[Key[tuple[tuple[str, float], ...] | None]] = Key(
     name="commcheck_expected_busbw",

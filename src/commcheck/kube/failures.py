@@ -40,11 +40,39 @@ def _kind(code: str, form: str, meaning: str, remedy: str) -> _Kind:
 _KINDS: Final = (
     _kind(
         "no-shell",
+        r"chroot: .*\bsh\b.*(?i:no such file)",
+        "the node has no sh, which the probes need",
+        "its system is made without one (Talos, Bottlerocket): let a pod on it that has sh and the "
+        "node's network be the host, with ansible_kubectl_pod",
+    ),
+    _kind(
+        "no-shell",
         r'exec(?:utable file)?:? "?(?:sh|chroot)"?.*not found|"sh": executable file not found'
         r"|no such file or directory.*\bsh\b",
         "the container has no sh, which the probes need",
         "name another container of the pod with ansible_kubectl_container, or look at the node "
         "itself: commcheck_kubectl_node",
+    ),
+    _kind(
+        "forbidden",
+        r"exceeded quota",
+        "a quota of the namespace leaves no room",
+        "kubectl describe resourcequota shows it; name another with ansible_kubectl_namespace",
+    ),
+    _kind(
+        "forbidden",
+        r'resource "jobs"',
+        "the cluster forbids it",
+        "to look at nodes a Role with create, get, list, watch and delete on jobs (batch), get and "
+        "list on pods, and get and create on pods/exec is what it takes; kubectl auth can-i create "
+        "jobs shows what the identity may",
+    ),
+    _kind(
+        "forbidden",
+        r'resource "nodes"',
+        "the cluster forbids it",
+        "a ClusterRole with get and list on nodes is what a label of nodes takes; kubectl auth "
+        "can-i list nodes shows what the identity may",
     ),
     _kind(
         "forbidden",
@@ -68,7 +96,7 @@ _KINDS: Final = (
     _kind(
         "pod-not-running",
         r"in a completed pod|does not have a host assigned|is not running|waiting to start"
-        r"|is terminated|current phase is ",
+        r"|is terminated|current phase is |is not created or running",
         "the pod does not run",
         "see why: {by_hand}",
     ),
@@ -76,8 +104,8 @@ _KINDS: Final = (
         "debug-pod",
         r"timed out waiting for the condition on jobs",
         "the pod through which to look did not begin",
-        "can the node pull commcheck_kubectl_debug_image, and does the namespace admit privileged "
-        "pods? kubectl get events shows what was refused",
+        "is the node Ready? {by_hand}; can it pull commcheck_kubectl_debug_image, and does the "
+        "namespace admit privileged pods? kubectl get events shows what was refused",
     ),
     _kind(
         "pod-not-found",
@@ -96,7 +124,8 @@ _KINDS: Final = (
     ),
     _kind(
         "node-unreachable",
-        r"error dialing backend|proxy error from|502 Bad Gateway",
+        # The API server hands on what it heard from the kubelet: its port, or its way to a log.
+        r"error dialing backend|proxy error from|502 Bad Gateway|:10250[/:]|/containerLogs/",
         "the API server cannot reach the kubelet of the node",
         "is the node up, and port 10250 open to it? {by_hand}",
     ),

@@ -40,12 +40,14 @@ Json = dict[str, Any]
 class Settings:
     """``commcheck_mpijob``. ``worker`` and ``launcher``: JSON, laid over their pod templates.
 
-    ``resources``: of a worker, by name; what it does not say of GPUs is worked out.
+    ``resources``: of a worker, by name; what it does not say of GPUs is worked out. ``labels``: of
+    the MPIJob; a queue of Kueue is named by one.
     """
 
     image: str
     namespace: str = ""
     resources: tuple[tuple[str, str], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
     host_network: bool = False
     worker: str = "{}"
     launcher: str = "{}"
@@ -53,16 +55,17 @@ class Settings:
 
 def read_settings(value: object) -> Settings:
     """The settings. Raises ``ValueError`` with what was wanted."""
-    known = ("image", "namespace", "resources", "host_network", "worker", "launcher")
+    known = ("image", "namespace", "resources", "labels", "host_network", "worker", "launcher")
     if not isinstance(value, Mapping) or not is_image(value.get("image")):
         raise ValueError("wanted a mapping with an image that holds Open MPI, sshd and nccl-tests")
     if unknown := [str(key) for key in value if key not in known]:
         raise ValueError(f"{', '.join(unknown)}: wanted {', '.join(known)}")
     namespace, resources = value.get("namespace", ""), value.get("resources", {})
+    labels = value.get("labels", {})
     if namespace and not is_name(namespace):
         raise ValueError(f"namespace: wanted the name of one, not {namespace!r}")
     templates = {name: value.get(name, {}) for name in ("worker", "launcher")}
-    for name, template in {**templates, "resources": resources}.items():
+    for name, template in {**templates, "resources": resources, "labels": labels}.items():
         if not isinstance(template, Mapping):
             raise ValueError(f"{name}: wanted a mapping, not {template!r}")
         if holds_secret(template):
@@ -71,6 +74,7 @@ def read_settings(value: object) -> Settings:
         image=str(value["image"]),
         namespace=str(namespace),
         resources=tuple((str(name), str(count)) for name, count in resources.items()),
+        labels=tuple((str(name), str(told)) for name, told in labels.items()),
         host_network=value.get("host_network") is True,
         **{name: json.dumps(template) for name, template in templates.items()},
     )
@@ -104,7 +108,7 @@ def manifest(job: Job, settings: Settings) -> Json:
     return {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
-        "metadata": {"name": NAME, "labels": MANAGED_BY},
+        "metadata": {"name": NAME, "labels": {**dict(settings.labels), **MANAGED_BY}},
         "spec": {
             "slotsPerWorker": job.per_node,
             "mpiImplementation": "OpenMPI",

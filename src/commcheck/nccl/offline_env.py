@@ -33,6 +33,7 @@ from commcheck.nccl.environment.model import (
     Setting,
     effective,
     merged,
+    untold,
 )
 from commcheck.nccl.environment.names import Version, is_kept, version_of
 from commcheck.nccl.environment.ranktable import RankTable, rank_tables
@@ -51,8 +52,9 @@ from commcheck.report.record import PlannedCheck
 _ASSIGNS: Final = regex(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
 _LOG: Final = regex(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
 _SCRIPT: Final = regex(
-    r"^#!|^#SBATCH|^(?:FROM|ENV) |"
-    r"^\s*(?:sudo )?(?:srun|mpirun|mpiexec|torchrun|deepspeed|docker|podman|nerdctl)\b",
+    r"^#!|^#(?:SBATCH|PBS|BSUB) |^(?:FROM|ENV) |"
+    r"^\s*(?:sudo )?(?:srun|mpirun|mpiexec|torchrun|deepspeed|docker|podman|nerdctl|ray|qsub|bsub)"
+    r"\b",
     re.MULTILINE,
 )
 _NAMED: Final = regex(r"(?<![\w.$])(?<!\$\{)(?:TORCH_)?(?:NCCL|HCCL)_[A-Z][A-Z0-9_]{2,60}(?![\w*])")
@@ -71,6 +73,7 @@ class _Found:
     tables: list[RankTable] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
+    names: frozenset[str] = frozenset()  # of all files
 
 
 def analyse_env(
@@ -84,8 +87,9 @@ def analyse_env(
         site = site_of(inventory)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    found = _Found()
-    for given in _given(paths, stdin):
+    files = _given(paths, stdin)
+    found = _Found(names=frozenset(_file(each.name) for each in files))
+    for given in files:
         _sort(given, found)
     if found.logs:
         _take_logs(found)
@@ -128,6 +132,8 @@ def _sort(given: Given, found: _Found) -> None:
         found.logs.append(given.name)
     elif tables := rank_tables(text, given.name):
         found.tables += tables
+        for one in declared(text, given.name):  # a manifest may hold pods beside it
+            _add(found, f"{given.name} ({one.name})", one)
     elif "PFC configuration:" in text:
         found.qos.append(_qos(text))
     elif containers := declared(text, given.name) if not _ASSIGNS.match(text) else ():
@@ -141,9 +147,13 @@ def _sort(given: Given, found: _Found) -> None:
         _add(found, given.name, one, _strange(text, [one]))
 
 
+def _file(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _strange(text: str, read: Sequence[Declared]) -> tuple[str, ...]:
     """Variables that a text names outside its comments, where none could be read."""
-    if any(effective(one.layers)[0] for one in read):
+    if any(effective(one.layers)[0] or untold(one.layers) for one in read):
         return ()
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
     return tuple(sorted({name for line in lines for name in _NAMED.findall(line) if is_kept(name)}))
@@ -151,8 +161,12 @@ def _strange(text: str, read: Sequence[Declared]) -> tuple[str, ...]:
 
 def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) -> None:
     settings, ignored = effective(one.layers)
-    if not settings and one.shm_default is None:
+    lost = tuple(each for layer in one.layers for each in layer.lost)
+    sourced = (each for layer in one.layers for each in layer.unread)
+    if not settings and one.shm_bytes is None and not lost:
         what = "no variable of NCCL, HCCL, UCX or PyTorch in it"
+        if hidden := untold(one.layers):
+            what = f"what {', '.join(sorted(hidden)[:3])} is set to stands elsewhere: {FORMS}"
         if strange:
             what = f"it names {', '.join(strange[:3])} in a form that is not read: {FORMS}"
         found.nothing.append(f"{who}: {what}")
@@ -163,9 +177,12 @@ def _add(found: _Found, who: str, one: Declared, strange: tuple[str, ...] = ()) 
             kind=one.kind,
             settings=settings,
             ignored=ignored,
-            unread=one.unread,
-            shm_default=one.shm_default,
+            unread=(*one.unread, *(each for each in sourced if _file(each) not in found.names)),
+            lost=lost,
+            untold=untold(one.layers),
+            shm_bytes=one.shm_bytes,
             gpus=one.gpus,
+            lacks_rdma=one.lacks_rdma,
             job=one.job,
             strange=strange,
         )
@@ -247,8 +264,9 @@ def _case(found: _Found, site: Site) -> Case:
         ]
     environments = merged([*ranks, *found.echoes])
     hosts = {name: _host_facts(told, found.qos) for name, told in site.hosts.items()}
-    machines = {told.machine for told in site.hosts.values()}
-    if not hosts or len(machines) == 1 or len({repr(facts) for facts in hosts.values()}) == 1:
+    # A file does not say on which host it counts: what holds for all of them holds there too.
+    alike = {repr(replace(facts, name="")) for facts in hosts.values()}
+    if len(alike) < 2:
         hosts[""] = next(iter(hosts.values()), _host_facts(SiteHost(""), found.qos))
     return Case(environments, hosts, tuple(found.tables))
 
@@ -256,7 +274,7 @@ def _case(found: _Found, site: Site) -> Case:
 def _with_conf(
     one: Environment, conf: Sequence[Layer], version: Version | None, has_user_conf: bool
 ) -> Environment:
-    layers = [Layer(one.settings, one.ignored), *conf]
+    layers = [Layer(one.settings, one.ignored, one.untold), *conf]
     settings, ignored = effective(layers)
     unread = one.unread
     path = one.get("NCCL_CONF_FILE")
@@ -315,6 +333,10 @@ def _notes(case: Case, judgement: Judgement, found: _Found) -> tuple[str, ...]:
     notes += [
         f"not read, and it counts too: {each}"
         for each in sorted({each for one in case.environments for each in one.unread})
+    ]
+    notes += [
+        f"set to what is not known here: {each}"
+        for each in sorted({each for one in case.environments for each in one.shown_untold})
     ]
     notes += found.nothing
     return tuple(notes)

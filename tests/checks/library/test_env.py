@@ -22,7 +22,7 @@ from commcheck.model import (
     Verdict,
     Wanted,
 )
-from commcheck.nccl.environment import causes
+from commcheck.nccl.environment import causes, causes_given
 from commcheck.nccl.environment.causes import (
     CONF_SYNTAX,
     GDR_OFF,
@@ -56,6 +56,7 @@ from commcheck.nccl.environment.causes import (
     TRAFFIC_CLASS,
     TUNING,
 )
+from commcheck.nccl.environment.causes_given import NO_RDMA_DEVICE, NOT_HANDED_ON
 from commcheck.nccl.environment.model import Layer
 from commcheck.nccl.processes import Process, Users
 from tests.checks.conftest import RAIL, Judge
@@ -158,9 +159,11 @@ def test_what_ranks_see_around_them(judged: Judge, ranks: str, told: str, cause:
 
 def test_causes_that_need_more_than_one_host_are_declared() -> None:
     """Found in files only, or with facts that these answers do not hold: tested by their rules."""
-    others = {GID, TRAFFIC_CLASS, RAIL_ONLY, LIBRARIES, OVERRIDDEN, SHARED_MEMORY, RANK_TABLE}
+    others = {GID, TRAFFIC_CLASS, RAIL_ONLY, LIBRARIES, OVERRIDDEN, SHARED_MEMORY, RANK_TABLE,
+              NOT_HANDED_ON, NO_RDMA_DEVICE}  # fmt: skip
     assert {id(cause) for cause in others} < {id(cause) for cause in CHECK.causes}
-    every = [each for each in vars(causes).values() if isinstance(each, Cause)]
+    told = (*vars(causes).values(), *vars(causes_given).values())
+    every = [each for each in told if isinstance(each, Cause)]
     assert {id(cause) for cause in every} == {id(cause) for cause in CHECK.causes}
 
 

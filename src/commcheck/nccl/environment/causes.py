@@ -8,12 +8,13 @@ from commcheck.model import Cause, Words
 from commcheck.nccl.causes import READS, RESTART, step
 
 
-def _cause(slug: str, title: Words, meaning: Words, effect: Words, command: str = "") -> Cause:
+def cause_of(slug: str, title: Words, meaning: Words, effect: Words, command: str = "") -> Cause:
+    """A cause with one step: a command that shows more, or what to do at the next start."""
     before = READS if command else RESTART
     return Cause(slug, title, meaning, (step(effect.en, effect.zh, command, before=before),))
 
 
-MISSPELT: Final = _cause(
+MISSPELT: Final = cause_of(
     "env-misspelt",
     Words("A variable that nobody reads", "变量名无人识别"),
     Words(
@@ -26,7 +27,7 @@ MISSPELT: Final = _cause(
         "改正名称或删除。站点自有插件的变量前缀请写入 commcheck_nccl_known。",
     ),
 )
-NO_EFFECT: Final = _cause(
+NO_EFFECT: Final = cause_of(
     "env-no-effect",
     Words("A variable without effect", "变量不起作用"),
     Words(
@@ -36,7 +37,7 @@ NO_EFFECT: Final = _cause(
     ),
     Words("Take it out, or use what replaced it.", "删除，或改用替代它的变量。"),
 )
-NOT_A_NUMBER: Final = _cause(
+NOT_A_NUMBER: Final = cause_of(
     "env-not-a-number",
     Words("A number that is read otherwise", "数值被误读"),
     Words(
@@ -46,7 +47,7 @@ NOT_A_NUMBER: Final = _cause(
     ),
     Words("Write a plain decimal number.", "写成普通十进制数。"),
 )
-OUT_OF_RANGE: Final = _cause(
+OUT_OF_RANGE: Final = cause_of(
     "env-out-of-range",
     Words("A value that is too small or too large", "取值过小或过大"),
     Words(
@@ -55,7 +56,7 @@ OUT_OF_RANGE: Final = _cause(
     ),
     Words("Unset it: the default fits.", "取消设置：默认值即可。"),
 )
-STRAY_TEXT: Final = _cause(
+STRAY_TEXT: Final = cause_of(
     "env-stray-text",
     Words("A value with more in it than was meant", "取值中混入了多余内容"),
     Words(
@@ -68,7 +69,7 @@ STRAY_TEXT: Final = _cause(
         "删除此处指出的内容：空格、引号、注释或 DOS 换行。",
     ),
 )
-CONF_SYNTAX: Final = _cause(
+CONF_SYNTAX: Final = cause_of(
     "env-conf-syntax",
     Words("Not the syntax of a configuration file", "配置文件语法不对"),
     Words(
@@ -78,7 +79,7 @@ CONF_SYNTAX: Final = _cause(
     ),
     Words("Write the line as NAME=value.", "改写为 NAME=value。"),
 )
-OVERRIDDEN: Final = _cause(
+OVERRIDDEN: Final = cause_of(
     "env-overridden",
     Words("NCCL uses another value than was set", "NCCL 实际使用的值与设置不同"),
     Words(
@@ -88,7 +89,7 @@ OVERRIDDEN: Final = _cause(
     ),
     Words("Set it in one place only.", "只在一处设置。"),
 )
-RANKS_DIFFER: Final = _cause(
+RANKS_DIFFER: Final = cause_of(
     "env-ranks-differ",
     Words("Ranks of one job have different settings", "同一作业各 rank 的设置不同"),
     Words(
@@ -101,7 +102,7 @@ RANKS_DIFFER: Final = _cause(
         "统一设置：写入作业模板，或用 mpirun -x 传给每个 rank。",
     ),
 )
-TCP_FORCED: Final = _cause(
+TCP_FORCED: Final = cause_of(
     "env-tcp-forced",
     Words("The environment forces TCP", "环境变量强制使用 TCP"),
     Words(
@@ -114,7 +115,7 @@ TCP_FORCED: Final = _cause(
         "取消该变量：多为排查其他故障时遗留。",
     ),
 )
-NO_SUCH_NETWORK: Final = _cause(
+NO_SUCH_NETWORK: Final = cause_of(
     "env-no-such-network",
     Words("NCCL_NET names no network", "NCCL_NET 指定的网络不存在"),
     Words(
@@ -123,7 +124,7 @@ NO_SUCH_NETWORK: Final = _cause(
     ),
     Words("Unset it, or set NCCL_NET=IB.", "取消设置，或设为 NCCL_NET=IB。"),
 )
-HCA_LIST: Final = _cause(
+HCA_LIST: Final = cause_of(
     "env-hca-list",
     Words("The list of HCAs does not fit the host", "HCA 列表与主机不符"),
     Words(
@@ -137,7 +138,7 @@ HCA_LIST: Final = _cause(
         "精确列出主机的每条轨：NCCL_IB_HCA==mlx5_0,mlx5_1,...（多一个 '=' 表示精确匹配）。",
     ),
 )
-GID: Final = _cause(
+GID: Final = cause_of(
     "env-gid-index",
     Words("The GID index does not fit the ports", "GID 索引与端口不符"),
     Words(
@@ -151,7 +152,7 @@ GID: Final = _cause(
         "NCCL 2.21 及以上：取消设置。更早版本：设为所有端口一致的 RoCE v2 地址索引。",
     ),
 )
-TRAFFIC_CLASS: Final = _cause(
+TRAFFIC_CLASS: Final = cause_of(
     "env-traffic-class",
     Words("The traffic class is not lossless", "流量类未进入无损队列"),
     Words(
@@ -164,7 +165,7 @@ TRAFFIC_CLASS: Final = _cause(
         "NCCL_IB_TC 等于 DSCP 乘 4（ECN 再加 2）：DSCP 26 对应 106。",
     ),
 )
-GDR_OFF: Final = _cause(
+GDR_OFF: Final = cause_of(
     "env-gdr-off",
     Words("The environment switches GPU Direct off", "环境变量关闭了 GPU Direct"),
     Words(
@@ -173,7 +174,7 @@ GDR_OFF: Final = _cause(
     ),
     Words("Unset it.", "取消设置。"),
 )
-PATH_LEVEL: Final = _cause(
+PATH_LEVEL: Final = cause_of(
     "env-path-level",
     Words("A path level that NCCL ignores", "NCCL 忽略的路径级别"),
     Words(
@@ -183,7 +184,7 @@ PATH_LEVEL: Final = _cause(
     ),
     Words("Write it in upper case, or unset it.", "改为大写，或取消设置。"),
 )
-LOCAL_PATH: Final = _cause(
+LOCAL_PATH: Final = cause_of(
     "env-local-path-off",
     Words("The way inside a host is switched off", "主机内通路被关闭"),
     Words(
@@ -192,7 +193,7 @@ LOCAL_PATH: Final = _cause(
     ),
     Words("Unset it.", "取消设置。"),
 )
-TUNING: Final = _cause(
+TUNING: Final = cause_of(
     "env-tuning-forced",
     Words("A tuning variable is left on", "遗留的调优变量"),
     Words(
@@ -204,7 +205,7 @@ TUNING: Final = _cause(
         "除非在本网络实测有益，否则取消设置。",
     ),
 )
-RAIL_ONLY: Final = _cause(
+RAIL_ONLY: Final = cause_of(
     "env-rail-only",
     Words("Traffic would leave its rail", "流量会离开所属轨"),
     Words(
@@ -216,7 +217,7 @@ RAIL_ONLY: Final = _cause(
         "NCCL_CROSS_NIC=0 或 2，不设 PXN_DISABLE。",
     ),
 )
-INTERFACE: Final = _cause(
+INTERFACE: Final = cause_of(
     "env-interface",
     Words("The interface's name does not fit", "网络接口名称不符"),
     Words(
@@ -230,7 +231,7 @@ INTERFACE: Final = _cause(
     ),
     "ip -br addr",
 )
-LOGGING: Final = _cause(
+LOGGING: Final = cause_of(
     "env-logging",
     Words("NCCL's log is lost, or floods", "NCCL 日志丢失或泛滥"),
     Words(
@@ -242,7 +243,7 @@ LOGGING: Final = _cause(
         "平时 NCCL_DEBUG=WARN，审计时用 INFO；NCCL_DEBUG_FILE=/var/log/nccl.%h.%p。",
     ),
 )
-TORCH: Final = _cause(
+TORCH: Final = cause_of(
     "env-torch",
     Words("PyTorch waits, blocks or hangs", "PyTorch 等待、阻塞或挂起"),
     Words(
@@ -255,7 +256,7 @@ TORCH: Final = _cause(
         "取消设置；自 PyTorch 2.2 起变量以 TORCH_NCCL_ 开头。",
     ),
 )
-IDENTITY: Final = _cause(
+IDENTITY: Final = cause_of(
     "env-job-identity",
     Words("Jobs or hosts cannot be told apart", "作业或主机无法区分"),
     Words(
@@ -264,7 +265,7 @@ IDENTITY: Final = _cause(
     ),
     Words("Unset it: the launcher sets what is needed.", "取消设置：启动器会自动设置。"),
 )
-OTHER_STACK: Final = _cause(
+OTHER_STACK: Final = cause_of(
     "env-stacks-differ",
     Words("UCX and NCCL use different rails or marks", "UCX 与 NCCL 使用的轨或标记不同"),
     Words(
@@ -273,7 +274,7 @@ OTHER_STACK: Final = _cause(
     ),
     Words("Set both alike.", "两者保持一致。"),
 )
-LIBRARIES: Final = _cause(
+LIBRARIES: Final = cause_of(
     "env-libraries-differ",
     Words("Hosts preload different NCCL libraries", "各主机预加载的 NCCL 库不同"),
     Words(
@@ -282,7 +283,7 @@ LIBRARIES: Final = _cause(
     ),
     Words("One image for all hosts; no LD_PRELOAD.", "所有主机使用同一镜像；不使用 LD_PRELOAD。"),
 )
-SHARED_MEMORY: Final = _cause(
+SHARED_MEMORY: Final = cause_of(
     "env-shared-memory",
     Words("The container's /dev/shm is small", "容器 /dev/shm 太小"),
     Words(
@@ -294,7 +295,7 @@ SHARED_MEMORY: Final = _cause(
         "将 medium: Memory 的 emptyDir 挂载到 /dev/shm，或使用 --shm-size=16g。",
     ),
 )
-MEMLOCK: Final = _cause(
+MEMLOCK: Final = cause_of(
     "env-memlock",
     Words("The job's ranks may lock too little memory", "作业进程可锁定内存过小"),
     Words(
@@ -310,7 +311,7 @@ MEMLOCK: Final = _cause(
     ),
     "grep locked /proc/<PID>/limits",
 )
-TOPOLOGY_FILE: Final = _cause(
+TOPOLOGY_FILE: Final = cause_of(
     "env-topology-file",
     Words("The topology that NCCL is told does not fit", "提供给 NCCL 的拓扑与主机不符"),
     Words(
@@ -327,7 +328,7 @@ TOPOLOGY_FILE: Final = _cause(
     ),
     "NCCL_TOPO_DUMP_FILE=/tmp/topo.xml all_reduce_perf -b 8 -e 8 -g 8",
 )
-RAS_OPEN: Final = _cause(
+RAS_OPEN: Final = cause_of(
     "env-ras-open",
     Words("NCCL's RAS port is open to others", "NCCL RAS 端口对外开放"),
     Words(
@@ -337,7 +338,7 @@ RAS_OPEN: Final = _cause(
     ),
     Words("Unset it: localhost:28028 is the default.", "取消设置：默认为 localhost:28028。"),
 )
-HCCL_VALUE: Final = _cause(
+HCCL_VALUE: Final = cause_of(
     "env-hccl-value",
     Words("An HCCL value that does not fit", "HCCL 取值不符"),
     Words(
@@ -351,7 +352,7 @@ HCCL_VALUE: Final = _cause(
         "仅等待 120 秒建链。",
     ),
 )
-RANK_TABLE: Final = _cause(
+RANK_TABLE: Final = cause_of(
     "env-rank-table",
     Words("The rank table does not name each NPU once", "rank table 中的 NPU 不唯一"),
     Words(
@@ -365,7 +366,7 @@ RANK_TABLE: Final = _cause(
     ),
     "hccn_tool -i 0 -ip -g",
 )
-HCCL_TUNING: Final = _cause(
+HCCL_TUNING: Final = cause_of(
     "env-hccl-tuning",
     Words("An HCCL debugging aid is left on", "遗留的 HCCL 调试设置"),
     Words(

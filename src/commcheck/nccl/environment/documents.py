@@ -1,21 +1,22 @@
-"""Variables in documents: pods of Kubernetes, services of compose, a Ray ``runtime_env``."""
+"""Variables in documents: pods of Kubernetes, services of compose, a Ray ``runtime_env``.
+
+Also in what ``kubectl describe pod`` prints.
+"""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import yaml
-
+from commcheck.kube.manifest import CONTAINERS, config_maps, documents, list_of, walk, words_of
 from commcheck.lazy import dataclass, regex
-from commcheck.nccl.environment.model import Layer, effective
-from commcheck.nccl.environment.sources import command, from_mapping, handed_over
-
-NODES_MOST: Final = 200_000
-DEPTH_MOST: Final = 60
-"""Bounds of a walk: aliases make a small YAML file as large as one likes."""
+from commcheck.nccl.environment import described
+from commcheck.nccl.environment.containers import asks, gpus, lacks_rdma, shm_bytes
+from commcheck.nccl.environment.model import SHM_DEFAULT, Layer, effective
+from commcheck.nccl.environment.names import is_kept
+from commcheck.nccl.environment.sources import command, conf_file, from_mapping, handed_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,10 @@ class Declared:
     kind: str  # "pod", "ray" or "document"
     layers: tuple[Layer, ...]
     unread: tuple[str, ...] = ()
-    shm_default: bool | None = None
+    shm_bytes: int | None = None
     gpus: int | None = None
     job: str = ""
+    lacks_rdma: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +44,34 @@ class _Listed:
     container: Mapping[str, Any]
     spec: Mapping[str, Any]
     pod: str
-    is_launcher: bool
+    is_launcher: bool = False
+    is_of_ray: bool = False
+    job: str = ""
+    annotations: tuple[object, ...] = ()
 
     @property
     def words(self) -> list[str]:
         """What it runs, as far as the document says."""
-        told = [*_listed(self.container.get("command")), *_listed(self.container.get("args"))]
-        return [each for each in told if isinstance(each, str)]
-
-
-def documents(text: str) -> list[Any]:
-    """The YAML or JSON documents of a text; empty where it is neither."""
-    try:
-        return [json.loads(text)]
-    except (ValueError, RecursionError):
-        pass
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return list(yaml.load_all(text, Loader=loader))
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError):
-        return []
+        return words_of(self.container)
 
 
 def declared(text: str, where: str) -> tuple[Declared, ...]:
     """Every rank's container and every runtime environment of a text."""
-    docs = documents(text)
-    maps = {name: doc["data"] for doc in docs for name in [_config_map(doc)] if name is not None}
-    return tuple(one for doc in docs for one in _of_document(doc, maps, where))
+    pods = described.pods(text)
+    docs = pods or documents(text)
+    maps = config_maps(docs)
+    found = tuple(one for doc in docs for one in _of_document(doc, maps, where))
+    if not pods:
+        return found
+    # Whether a pod shares its node's memory (hostIPC), or is privileged, is not printed.
+    return tuple(
+        replace(
+            one,
+            shm_bytes=None if one.shm_bytes == SHM_DEFAULT else one.shm_bytes,
+            lacks_rdma=False,
+        )
+        for one in found
+    )
 
 
 def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Declared]:
@@ -79,18 +82,43 @@ def _of_document(doc: Any, maps: Mapping[str, Any], where: str) -> Iterator[Decl
     """
     found: list[_Listed] = []
     launchers: set[int] = set()
-    for node, pod, key in _walk(doc):
+    of_ray: set[int] = set()
+    jobs: dict[int, str] = {}
+    notes: dict[int, tuple[object, ...]] = {}
+    for number, (node, pod, key) in enumerate(walk(doc)):
         if isinstance(specs := node.get("mpiReplicaSpecs"), Mapping):
-            launchers |= {id(inner) for inner, _, _ in _walk(specs.get("Launcher"))}
+            launchers |= {id(inner) for inner, _, _ in walk(specs.get("Launcher"))}
+        for name, group in _ray_groups(node):
+            within = [id(inner) for inner, _, _ in walk(group)]
+            of_ray.update(within)
+            jobs |= dict.fromkeys(within, f"{pod}/{name}")
+        match node:
+            case {"metadata": {"annotations": dict(told)}, "spec": dict(spec)}:
+                notes[id(spec)] = tuple(told)
+            case _:
+                pass
+        if job := _job(node):
+            jobs |= {id(inner): job for inner, _, _ in walk(node)}
         if isinstance(node.get("containers"), list):
             found += [
-                _Listed(each, node, pod, id(each) in launchers)
+                _Listed(
+                    each,
+                    node,
+                    pod,
+                    is_launcher=id(each) in launchers,
+                    is_of_ray=id(each) in of_ray,
+                    job=jobs.get(id(each), ""),
+                    annotations=notes.get(id(node), ()),
+                )
                 for each in node["containers"]
                 if isinstance(each, Mapping)
             ]
-        yield from _plain(node, key, where)
-    has_gpus = any(_asks(each.container) for each in found)
-    ranks = [each for each in found if _asks(each.container) or not (has_gpus or each.is_launcher)]
+        if key not in CONTAINERS:
+            yield from _plain(node, key, where)
+            for one in _alone(node, pod, key, maps, where):
+                yield replace(one, job=f"{where} {number}")
+    has_gpus = any(asks(each.container) for each in found)
+    ranks = [each for each in found if asks(each.container) or not (has_gpus or each.is_launcher)]
     handed = [
         _handed(each, maps, where)
         for each in found
@@ -110,52 +138,74 @@ def _handed(launcher: _Listed, maps: Mapping[str, Any], where: str) -> Layer:
 _PLAIN: Final = ("env_vars", "environment", "env", "envs", "Env")
 """Keys of variables: of Ray, compose, an editor's launch.json, SkyPilot, ``docker inspect``."""
 
+_WITHIN: Final = ("runtimeEnvYAML", "serveConfigV2")
+"""Keys of a text that is YAML itself: of a RayJob and a RayService."""
+
+_NAMED: Final = ("env", "environment", "containerEnv", "extraEnv", "extraEnvVars")
+"""Keys of lists of ``{name, value}``: of one container that stands by itself (a TrainJob's trainer,
+a step of Argo), of AWS (ECS, Batch), of a chart's values."""
+
 
 def _plain(node: Mapping[str, Any], key: str, where: str) -> Iterator[Declared]:
     for name in _PLAIN:
         told = node.get(name)
         if isinstance(told, list):
-            pairs = (each.partition("=") for each in told if isinstance(each, str) and "=" in each)
-            told = {left: right for left, _, right in pairs}
+            pairs = (each.partition("=") for each in told if isinstance(each, str))
+            told = {left: right if equals else None for left, equals, right in pairs}
         if not isinstance(told, Mapping):
             continue
         layer = from_mapping(told, f"{where} ({name})")
         if name == "env_vars":
             yield Declared("runtime_env", "ray", (layer,))
-        elif layer.settings:
+        elif layer.settings or layer.untold:
             yield Declared(key or name, "document", (layer,), job=f"{where} {key}")
+    for text in (node[name] for name in _WITHIN if isinstance(node.get(name), str)):
+        for inner in documents(text):
+            for part, _, within in walk(inner):
+                yield from _plain(part, within, where)
 
 
-def _config_map(doc: Any) -> str | None:
-    match doc:
-        case {"kind": "ConfigMap", "metadata": {"name": str(name)}, "data": dict()}:
-            return name
-        case _:
-            return None
-
-
-def _walk(doc: Any) -> Iterator[tuple[Mapping[str, Any], str, str]]:
-    """All mappings, each once; the name of the nearest thing that has one; the nearest key."""
-    seen: set[int] = set()
-    left: list[tuple[Any, str, str, int]] = [(doc, "", "", 0)]
-    while left and len(seen) < NODES_MOST:
-        node, name, key, depth = left.pop()
-        if not isinstance(node, dict | list) or id(node) in seen or depth > DEPTH_MOST:
+def _alone(
+    node: Mapping[str, Any], pod: str, key: str, maps: Mapping[str, Any], where: str
+) -> Iterator[Declared]:
+    """What looks like a container and stands in no list of them."""
+    for name in _NAMED:
+        items = [each for each in list_of(node.get(name)) if isinstance(each, Mapping)]
+        if not items:
             continue
-        seen.add(id(node))
-        if isinstance(node, dict):
-            match node:
-                case {"metadata": {"name": str(own)}}:
-                    name = own
-                case _:
-                    pass
-            yield node, name, key
-        children = (
-            [(child, str(told)) for told, child in node.items()]
-            if isinstance(node, dict)
-            else [(child, key) for child in node]
-        )
-        left.extend((child, name, told, depth + 1) for child, told in reversed(children))
+        listed = _Listed({**node, "env": items, "name": key or name}, {}, pod)
+        one = _container(listed, maps, where)
+        # Its pod is made elsewhere: what that is given nobody knows.
+        yield replace(one, kind="document", shm_bytes=None, lacks_rdma=False)
+
+
+_JOBS: Final = ("PyTorchJob", "MPIJob", "JobSet", "LeaderWorkerSet", "AscendJob", "TFJob")
+"""Kinds that are one job each."""
+
+_OF_JOBS: Final = ("training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name",
+                   "leaderworkerset.sigs.k8s.io/name", "volcano.sh/job-name",
+                   "ray.io/cluster", "ray.io/group")  # fmt: skip
+"""Labels by which an operator's pod says of which job it is."""
+
+
+def _job(node: Mapping[str, Any]) -> str:
+    """Of an object that is a job, or a pod of one; "" where nobody can tell."""
+    match node:
+        case {"kind": str(kind), "metadata": {"name": str(name)}} if kind in _JOBS:
+            return name
+        case {"kind": "Pod", "metadata": {"labels": dict(labels)}}:
+            return "/".join(str(labels[name]) for name in _OF_JOBS if name in labels)
+        case _:
+            return ""
+
+
+def _ray_groups(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The groups of a RayCluster: each may be for another work."""
+    if "headGroupSpec" in node:
+        yield "head", node["headGroupSpec"]
+    for number, group in enumerate(list_of(node.get("workerGroupSpecs"))):
+        told = group.get("groupName") if isinstance(group, Mapping) else None
+        yield str(told or f"group {number}"), group
 
 
 def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared:
@@ -164,18 +214,25 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
     place = f"{where} ({name})"
     own: dict[str, object] = {}
     unread = []
-    for item in _listed(container.get("env")):
+    for item in list_of(container.get("env")):
         match item:
             case {"name": str(key), "value": value}:
-                own[key] = value
+                own[key] = _expanded(value, own)
+            case {
+                "name": str(key),
+                "valueFrom": {"configMapKeyRef": {"name": str(source), "key": str(entry)}},
+            } if entry in maps.get(source, {}):
+                own[key] = maps[source][entry]
             case {"name": str(key), "valueFrom": _}:
-                unread.append(f"{place}: valueFrom of {key}")
+                own[key] = None
+                if is_kept(key):
+                    unread.append(f"{place}: valueFrom of {key}")
             case _:
                 pass
     # What its command exports comes last, and counts.
     layers = [command(listed.words, f"{where} ({name}: command)"), from_mapping(own, place)]
     # Of several sources the last one counts.
-    for item in reversed(_listed(container.get("envFrom"))):
+    for item in reversed(list_of(container.get("envFrom"))):
         match item:
             case {"configMapRef": {"name": str(source)}} if source in maps:
                 prefix = str(item.get("prefix") or "")
@@ -185,46 +242,64 @@ def _container(listed: _Listed, maps: Mapping[str, Any], where: str) -> Declared
                 unread.append(f"{place}: envFrom {source}")
             case _:
                 pass
+    # NCCL's file only adds what is not set yet.
+    for source, entry in _conf_of(container, listed.spec):
+        if entry in maps.get(source, {}):
+            file = conf_file(str(maps[source][entry]), f"{where} (ConfigMap {source}: {entry})")
+            layers.append(file)
+        else:
+            unread.append(f"{place}: {_ETC} of {source}")
     return Declared(
         name or "container",
         "pod",
         tuple(layers),
         tuple(unread),
-        _shm_default(container, listed.spec),
-        _gpus(container),
+        shm_bytes(container, listed.spec, is_of_ray=listed.is_of_ray),
+        gpus(container),
+        listed.job,
+        lacks_rdma(container, listed.spec, listed.annotations),
     )
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+_ETC: Final = "/etc/nccl.conf"
 
 
-def _shm_default(container: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-    """True where nothing gives the container another /dev/shm than the runtime's 64 MiB."""
-    if spec.get("hostIPC") is True:
-        return False
-    return not any(
-        isinstance(mount, Mapping) and mount.get("mountPath") == "/dev/shm"  # noqa: S108 - its name
-        for mount in _listed(container.get("volumeMounts"))
-    )
+def _conf_of(container: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The ConfigMap and its key that are mounted where NCCL looks for its file."""
+    sources = {}
+    for volume in list_of(spec.get("volumes")):
+        match volume:
+            case {"name": str(name), "configMap": {"name": str(source), **more}}:
+                sources[name] = source, list_of(more.get("items"))
+            case _:
+                pass
+    for mount in list_of(container.get("volumeMounts")):
+        match mount:
+            case {"name": str(name), "mountPath": path, **rest} if name in sources:
+                source, items = sources[name]
+                keys = {
+                    str(each.get("path")): str(each.get("key"))
+                    for each in items
+                    if isinstance(each, Mapping)
+                }
+                file = str(rest.get("subPath") or _ETC.rpartition("/")[2])
+                whole = path if rest.get("subPath") else f"{str(path).rstrip('/')}/{file}"
+                if whole == _ETC:
+                    yield source, keys.get(file, file)
+            case _:
+                pass
 
 
-_GPU: Final = regex(r"(?:nvidia\.com/(?:gpu|mig-)|amd\.com/gpu|huawei\.com/(?:Ascend|npu)).*")
+_REFERENCE: Final = regex(r"\$\(([A-Za-z_][\w.-]*)\)")
 
 
-def _gpus(container: Mapping[str, Any]) -> int | None:
-    """GPUs or NPUs that it asks for; None where it does not say."""
-    resources = container.get("resources")
-    for part in ("limits", "requests"):
-        asked = resources.get(part) if isinstance(resources, Mapping) else None
-        for name, count in asked.items() if isinstance(asked, Mapping) else ():
-            if _GPU.fullmatch(str(name)) and str(count).isdigit():
-                return int(str(count))
-    return None
+def _expanded(value: object, own: Mapping[str, object]) -> object:
+    """With ``$(NAME)`` filled in from the variables above it, as the kubelet does."""
+    if not isinstance(value, str):
+        return value
 
+    def filled(match: re.Match[str]) -> str:
+        told = own.get(match[1])
+        return match[0] if told is None else str(told)
 
-def _asks(container: Mapping[str, Any]) -> bool:
-    """True where it asks for GPUs; by a claim nobody knows what for, which may be these."""
-    resources = container.get("resources")
-    claims = resources.get("claims") if isinstance(resources, Mapping) else None
-    return bool(_gpus(container)) or bool(claims)
+    return _REFERENCE.sub(filled, value)

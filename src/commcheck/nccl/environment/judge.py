@@ -93,6 +93,8 @@ def _nothing_wrong(case: Case, judgement: Judgement) -> Verdict:
         why = "there is no environment in the input"
         return replace(undecidable(why, turn_on=GIVE), measured=measured)
     of = f"{whose} processes" if whose > 1 else "one process" if whose else ", ".join(files)
-    unread = sorted({each for one in case.environments for each in one.unread})
+    unread = sorted(
+        {each for one in case.environments for each in (*one.unread, *one.shown_untold)}
+    )
     but = f"; not read: {', '.join(unread[:4])}" if unread else ""
     return passed(f"nothing is wrong in {count} variables of {of}{but}", measured=measured)

@@ -22,6 +22,10 @@ CONF: Final = "conf"
 """Kind of an environment that configuration files alone make: what every job begins with."""
 
 
+SHM_DEFAULT: Final = 64 << 20
+"""Bytes of /dev/shm that a container runtime gives where nobody says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A value and where it was set: ``/etc/nccl.conf:3``, ``pid 4711``, ``pod.yaml (train)``."""
@@ -32,10 +36,18 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One source of variables. ``ignored``: lines that set nothing, as (where, line)."""
+    """One source of variables. ``ignored``: lines that set nothing, as (where, line).
+
+    ``untold``: by name, where a variable is set to what nobody can read here: another source's
+    value, or what a shell computes. ``unread``: files that also set variables. ``lost``: why
+    settings reach no rank, in whole sentences.
+    """
 
     settings: Mapping[str, Setting]
     ignored: tuple[tuple[str, str], ...] = ()
+    untold: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +55,12 @@ class Environment:
     """The effective variables of one or several processes that have the same.
 
     ``kind``: "process", "dump", "pod", "ray", "document", "script", ``ECHO`` or ``CONF``.
-    ``unread``: sources that also count and were not read; ``strange``: variables that the file
-    names in a form that is not read. ``shm_default``: the container has no /dev/shm of its own
-    size; None: not known. ``job``: where its ranks meet, "gpu-01:29500", "" where that is not
-    known; of files it is left open, since whoever gives several means one job.
+    ``unread``: sources that also count and were not read; ``untold``: by name, where a variable is
+    set, to what is not known; ``lost``: why settings reach no rank; ``strange``: variables that the
+    file names in a form that is not read. ``shm_bytes``: of the container's /dev/shm, -1 without a
+    limit of its own; None: not known. ``lacks_rdma``: nothing gives the container a device for
+    RDMA. ``job``: where its ranks meet, "gpu-01:29500", "" where that
+    is not known; of files it is left open, since whoever gives several means one job.
     """
 
     who: tuple[str, ...]
@@ -57,15 +71,22 @@ class Environment:
     version: Version | None = None
     torch: Version | None = None
     unread: tuple[str, ...] = ()
-    shm_default: bool | None = None
+    untold: Mapping[str, str] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
+    shm_bytes: int | None = None
     gpus: int | None = None
+    lacks_rdma: bool = False
     job: str = ""
     strange: tuple[str, ...] = ()
 
     @property
     def partial(self) -> bool:
         """True where a name that is absent may be set all the same."""
-        return self.kind in (ECHO, CONF)
+        return self.kind in (ECHO, CONF) or (self.kind != "process" and bool(self.unread))
+
+    def is_unset(self, name: str) -> bool:
+        """True where it is sure that nobody sets it."""
+        return self.get(name) is None and name not in self.untold and not self.partial
 
     def get(self, name: str) -> str | None:
         """The value, or None where it is unset (an empty one is)."""
@@ -94,6 +115,11 @@ class Environment:
         shown = value if len(value) <= 80 else f"{value[:77]}..."
         quoted = shown if shown.isprintable() and shown == shown.strip() else repr(shown)
         return f"{name}={quoted} ({self.where(name)})"
+
+    @property
+    def shown_untold(self) -> tuple[str, ...]:
+        """``NCCL_IB_TC (pod.yaml (train))``: of the libraries' own variables that are untold."""
+        return tuple(f"{name} ({at})" for name, at in sorted(self.untold.items()) if "CCL_" in name)
 
     @property
     def spans_hosts(self) -> bool | None:
@@ -185,11 +211,24 @@ def effective(layers: Sequence[Layer]) -> tuple[dict[str, Setting], tuple[tuple[
     value away, and then counts as unset (NCCL src/misc/param.cc).
     """
     found: dict[str, Setting] = {}
-    for layer in layers:
+    for place, layer in enumerate(layers):
+        above = untold(layers[:place])
         for name, setting in layer.settings.items():
-            if is_kept(name):
+            if is_kept(name) and name not in above:
                 found.setdefault(name, setting)
     return found, tuple(each for layer in layers for each in layer.ignored)
+
+
+def untold(layers: Sequence[Layer]) -> dict[str, str]:
+    """Where variables are set to what is not known, by name; not those a stronger layer tells."""
+    found: dict[str, str] = {}
+    told: set[str] = set()
+    for layer in layers:
+        for name, where in layer.untold.items():
+            if name not in told:
+                found.setdefault(name, where)
+        told |= layer.settings.keys()
+    return found
 
 
 PER_RANK: Final = frozenset(
@@ -208,7 +247,8 @@ def merged(environments: Sequence[Environment]) -> tuple[Environment, ...]:
             for name, setting in sorted(each.settings.items())
             if name not in PER_RANK
         )
-        key = (each.kind, each.host, each.version, same, each.ignored, each.shm_default)
+        unsure = (tuple(sorted(each.untold)), bool(each.unread), each.lost, each.lacks_rdma)
+        key = (each.kind, each.host, each.version, same, each.ignored, each.shm_bytes, unsure)
         before = found.get(key)
         if before is None:
             found[key] = each

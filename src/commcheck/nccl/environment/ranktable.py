@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from commcheck.kube.manifest import config_maps, documents
 from commcheck.lazy import dataclass
 
 
@@ -62,15 +63,22 @@ def _some(npus: list[Npu]) -> str:
 
 
 def rank_tables(text: str, where: str) -> tuple[RankTable, ...]:
-    """The tables of a text; none where it is something else."""
+    """The tables of a text, or in the ConfigMaps of one; none where it is something else."""
     if "server_list" not in text:
         return ()
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
-        return ()
-    if not isinstance(told, dict):
-        return ()
+        told = None
+    if not isinstance(told, dict) or "kind" in told:
+        # MindCluster keeps it in a map, rings-config-JOB.
+        return tuple(
+            table
+            for name, data in config_maps(documents(text)).items()
+            for key, value in data.items()
+            if isinstance(value, str)
+            for table in rank_tables(value, f"{where} ({name}: {key})")
+        )
     groups = told.get("server_group_list")
     parts = [told, *(groups if isinstance(groups, list) else ())]
     tables = (_table(part, told, where) for part in parts if isinstance(part, dict))

@@ -12,7 +12,7 @@ from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import CONF, Case, Environment, HostFacts
 from commcheck.nccl.environment.names import nearest
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
-from commcheck.nccl.environment.rules_network import INVENTORY
+from commcheck.nccl.environment.rules_network import HOST
 from commcheck.nccl.environment.values import number
 from commcheck.nccl.environment.vendor import (
     HCCL_ALGORITHMS,
@@ -46,11 +46,14 @@ DEFAULT_SL: Final = 4
 """HCCL_RDMA_TC and HCCL_RDMA_SL where they are unset (CANN): DSCP 33, priority 4."""
 
 
+_HCCL_MARK: Final = ("HCCL_RDMA_TC", "HCCL_RDMA_SL")
+
+
 def _hccl_mark(one: Environment, host: HostFacts) -> Ruling:
     tc, level = one.int("HCCL_RDMA_TC"), one.int("HCCL_RDMA_SL")
     if tc is None and level is None and (host.npu_pfc is None or one.kind == CONF):
         return other(UNSET)
-    if one.partial and (tc is None or level is None):
+    if any(one.get(name) is None and not one.is_unset(name) for name in _HCCL_MARK):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     tclass = DEFAULT_TC if tc is None else tc
     priority = DEFAULT_SL if level is None else level
@@ -165,7 +168,7 @@ def _hccl_intra(one: Environment, _host: HostFacts) -> Ruling:
 def _hccl_whitelist(one: Environment, _host: HostFacts) -> Ruling:
     if one.int("HCCL_WHITELIST_DISABLE") != 0:
         return right() if one.get("HCCL_WHITELIST_DISABLE") else other(UNSET)
-    if one.get("HCCL_WHITELIST_FILE") is None and not one.partial:
+    if one.is_unset("HCCL_WHITELIST_FILE"):
         reason = f"{one.show('HCCL_WHITELIST_DISABLE')} without HCCL_WHITELIST_FILE"
         return wrong(fail(causes.HCCL_VALUE, f"{reason}: no host is let in"))
     return unknown("whether the list holds all hosts is not known", "read HCCL_WHITELIST_FILE")
@@ -177,7 +180,7 @@ def _hccl_interface(one: Environment, host: HostFacts) -> Ruling:
     if one.get("HCCL_IF_IP") or one.get("HCCL_SOCKET_IFNAME"):
         return right()
     if host.netdevs is None:
-        return unknown("the host's interfaces are not known", INVENTORY)
+        return unknown("the host's interfaces are not known", HOST)
     near = [dev for dev in host.netdevs if not dev.startswith(("lo", "docker", "virbr", "veth"))]
     if len(near) < 2:
         return right()

@@ -1,6 +1,6 @@
 """Rules on what a rank finds around it: files it names, memory it may lock, its RAS port.
 
-ENV-040 to 042, ENV-063, ENV-064, RAS-010.
+ENV-040 to 042, ENV-063, ENV-064, ENV-066, RAS-010.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.nccl.environment import causes
-from commcheck.nccl.environment.model import CONF, Environment, HostFacts
+from commcheck.nccl.environment.causes_given import NO_RDMA_DEVICE
+from commcheck.nccl.environment.model import CONF, SHM_DEFAULT, Environment, HostFacts
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.job_files import FILES, NamedFile
 from commcheck.nccl.ruling import Found, Ruling, other, right, unknown, wrong
@@ -88,7 +89,7 @@ def _guessed(one: Environment, host: HostFacts) -> Ruling:
     """In a machine whose PCI tree is made up, NCCL pairs GPUs and NICs by guess."""
     if one.get("NCCL_TOPO_FILE") is not None:
         return right()
-    if one.partial and one.kind != CONF:
+    if not one.is_unset("NCCL_TOPO_FILE") and one.kind != CONF:
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     if host.virtual is None:
         return unknown("whether the host is a virtual machine is not known", ASK)
@@ -105,6 +106,23 @@ def _guessed(one: Environment, host: HostFacts) -> Ruling:
         "NCCL guesses which NIC is near which GPU"
     )
     return wrong(warn(causes.TOPOLOGY_FILE, reason))
+
+
+def _rdma_device(one: Environment, host: HostFacts) -> Ruling:
+    """NCCL_IB_* in a container that is given no device for it."""
+    if not one.lacks_rdma or host.rdma is False or host.network:
+        return other("no pod without a device for RDMA")
+    if one.int("NCCL_IB_DISABLE") or (one.get("NCCL_NET") or "IB").upper() != "IB":
+        return other("the job does not want RDMA")
+    wants = sorted(name for name in one.settings if name.startswith("NCCL_IB_") and one.get(name))
+    wants = [name for name in wants if name != "NCCL_IB_DISABLE"]
+    if not wants:
+        return right()
+    reason = (
+        f"{one.show(wants[0])}, and nothing in the pod asks for an RDMA device: between hosts NCCL "
+        "takes TCP"
+    )
+    return wrong(warn(NO_RDMA_DEVICE, reason))
 
 
 # --- memory -------------------------------------------------------------------------------------
@@ -138,12 +156,14 @@ def _shm(one: Environment, host: HostFacts) -> Ruling:
         size = f"{host.shm_bytes >> 20} MiB"
         reason = f"the container's /dev/shm has {size}, want 1 GiB or more"
         return wrong(warn(causes.SHARED_MEMORY, reason, shm_bytes=host.shm_bytes))
-    if one.shm_default is None:
+    if one.shm_bytes is None:
         return unknown("the size of /dev/shm is not known", "give the pod's YAML")
-    if not one.shm_default or one.gpus == 1:
+    if not 0 <= one.shm_bytes < _GIB or one.gpus == 1:
         return right()
-    reason = f"{where} has the default /dev/shm of 64 MiB, want 1 GiB or more"
-    return wrong(warn(causes.SHARED_MEMORY, reason))
+    default = "the default /dev/shm of 64 MiB" if one.shm_bytes == SHM_DEFAULT else ""
+    size = default or f"a /dev/shm of {one.shm_bytes >> 20} MiB"
+    reason = f"{where} has {size}, want 1 GiB or more"
+    return wrong(warn(causes.SHARED_MEMORY, reason, shm_bytes=one.shm_bytes))
 
 
 # --- RAS ----------------------------------------------------------------------------------------
@@ -156,7 +176,7 @@ def _ras(one: Environment, _host: HostFacts) -> Ruling:
     if one.get("NCCL_RAS_ENABLE") == "0":
         return other("RAS is off")
     if address is None:
-        if one.partial:
+        if not one.is_unset("NCCL_RAS_ADDR"):
             return unknown("only a part of the environment is known", "give /proc/PID/environ")
         return right("RAS listens on localhost")
     if _LOOPBACK.fullmatch(address.rpartition(":")[0]):
@@ -166,6 +186,7 @@ def _ras(one: Environment, _host: HostFacts) -> Ruling:
 
 
 RULES: Final[tuple[EnvRule, ...]] = (
+    each("ENV-066", "containers have devices for RDMA", _rdma_device),
     each("ENV-040", "the files it names are there", _files),
     each("ENV-041", "the topology file is of this machine", _devices),
     each("ENV-042", "no topology by guess", _guessed),

@@ -8,7 +8,7 @@ from commcheck.lazy import regex
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import Environment, HostFacts
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
-from commcheck.nccl.environment.rules_network import INVENTORY
+from commcheck.nccl.environment.rules_network import HOST
 from commcheck.nccl.environment.values import names
 from commcheck.nccl.ruling import Ruling, other, right, unknown, wrong
 
@@ -21,7 +21,7 @@ def _interface(one: Environment, host: HostFacts) -> Ruling:
         return other(UNSET)
     if host.netdevs is None:
         shown = one.show(wanted[0])
-        return unknown(f"{shown}: the host's interfaces are not known", INVENTORY)
+        return unknown(f"{shown}: the host's interfaces are not known", HOST)
     found = []
     for name in wanted:
         hits = [dev for dev in host.netdevs if names(one.get(name) or "").takes(dev)]
@@ -42,10 +42,10 @@ def _unnamed(one: Environment, host: HostFacts) -> Ruling:
         return right()
     if not any(name.startswith("NCCL_") for name in one.settings):
         return other("nothing of NCCL is set")
-    if one.partial:
+    if not one.is_unset("NCCL_SOCKET_IFNAME"):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     if host.netdevs is None:
-        return unknown("the host's interfaces are not known", INVENTORY)
+        return unknown("the host's interfaces are not known", HOST)
     routed = [dev for dev in host.netdevs if not _NEVER_ROUTED.match(dev)]
     choice = [dev for dev in routed if dev not in host.rail_netdevs]
     if len(choice) < 2:
@@ -75,7 +75,7 @@ def _gloo(one: Environment, host: HostFacts) -> Ruling:
     if bare:
         reason = f"{one.show(name)} is no whole name, and gloo takes no beginnings"
         return wrong(warn(causes.INTERFACE, reason))
-    return unknown(f"{one.show(name)}: the host's interfaces are not known", INVENTORY)
+    return unknown(f"{one.show(name)}: the host's interfaces are not known", HOST)
 
 
 def _stacks(one: Environment, _host: HostFacts) -> Ruling:

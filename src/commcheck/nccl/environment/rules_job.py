@@ -8,10 +8,10 @@ from typing import Final
 
 from commcheck.model import Status
 from commcheck.nccl.environment import causes
-from commcheck.nccl.environment.model import ECHO, Case, Environment
+from commcheck.nccl.environment.model import Case, Environment
 from commcheck.nccl.environment.names import is_foreign
 from commcheck.nccl.environment.rule import UNSET, EnvRule
-from commcheck.nccl.environment.rules_network import INVENTORY
+from commcheck.nccl.environment.rules_network import HOST
 from commcheck.nccl.ruling import Found, Ruling, other, right, unknown, wrong
 
 _EXEMPT: Final = frozenset(
@@ -93,8 +93,8 @@ def _difference(name: str, ranks: list[Environment]) -> Iterable[Found]:
     holders: dict[str, list[Environment]] = defaultdict(list)
     for one in ranks:
         value = one.get(name)
-        if value is None and one.kind == ECHO:
-            continue  # a parameter is echoed when it is first read: absent is not unset
+        if value is None and not one.is_unset(name):
+            continue  # absent is not unset: NCCL echoes a parameter when it first reads it
         holders["(unset)" if value is None else value].append(one)
     if len(holders) < 2:
         return
@@ -134,7 +134,7 @@ def _host_id(case: Case) -> Ruling:
     if not hosts:
         return other(UNSET)
     if all(one.host == "" for one in case.ranks):
-        return unknown("which environment is of which host is not known", INVENTORY)
+        return unknown("which environment is of which host is not known", HOST)
     return wrong(
         *(
             Found(
@@ -157,7 +157,7 @@ def _libraries(case: Case) -> Ruling:
     if set(holders) <= {""}:
         return other("no NCCL library is preloaded")
     if len(set().union(*holders.values())) < 2:
-        return unknown("the environment of one host only is known", INVENTORY)
+        return unknown("the environment of one host only is known", HOST)
     if len(holders) == 1:
         return right()
     said = "; ".join(

@@ -9,7 +9,7 @@ from commcheck.lazy import dataclass
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import Environment, HostFacts, Port
 from commcheck.nccl.environment.rule import EnvRule, each, fail
-from commcheck.nccl.environment.rules_network import INVENTORY, selected
+from commcheck.nccl.environment.rules_network import HOST, selected
 from commcheck.nccl.ruling import Ruling, other, right, unknown, wrong
 
 
@@ -52,13 +52,16 @@ def _mark(one: Environment, port: Port, qos: Qos) -> Mark | None:
     return Mark(port.hca, f"{steps}, PFC is on for {enabled}", priority in qos.pfc, bool(confused))
 
 
+MARKS: Final = f"give what mlnx_qos prints as a further file, or {HOST}"
+
+
 def _marks(one: Environment, host: HostFacts) -> list[Mark] | Ruling:
     shown = one.show("NCCL_IB_TC")
     if host.network and not host.network.startswith("IB"):
         return unknown(f"{host.network} may set a class of its own", "look into its settings")
     if host.lossless is False:
         return other("the fabric is not lossless")
-    if one.partial and one.int("NCCL_IB_TC") is None:
+    if one.get("NCCL_IB_TC") is None and not one.is_unset("NCCL_IB_TC"):
         return other("jobs set NCCL_IB_TC themselves")
     ports = selected(one, host)
     if ports is None and host.marking:
@@ -72,11 +75,11 @@ def _marks(one: Environment, host: HostFacts) -> list[Mark] | Ruling:
         return other("the variable is not set")
     known = [port for port in roce if port.qos is not None and port.tclass_known]
     if not known:
-        return unknown(f"{shown}: the priorities and PFC of the ports are not known", INVENTORY)
+        return unknown(f"{shown}: the priorities and PFC of the ports are not known", MARKS)
     marks = [(port, _mark(one, port, port.qos)) for port in known if port.qos is not None]
     found = [mark for _, mark in marks if mark is not None]
     if len(found) < len(roce) and all(mark.lossless for mark in found):
-        return unknown(f"{shown}: trust or PFC of some ports could not be read", INVENTORY)
+        return unknown(f"{shown}: trust or PFC of some ports could not be read", MARKS)
     return found
 
 

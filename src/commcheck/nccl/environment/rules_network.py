@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from commcheck.nccl.environment import causes
@@ -13,6 +14,8 @@ from commcheck.nccl.environment.values import Names, names
 from commcheck.nccl.ruling import Found, Ruling, other, right, unknown, wrong
 
 INVENTORY: Final = "declare the host in an inventory (-i), or ask the host itself: commcheck run"
+HOST: Final = "ask the host itself: commcheck run"
+"""Ports, interfaces and modules stand in no inventory."""
 
 _BUILT_IN: Final = frozenset({"ib", "socket"})
 _NEVER: Final = frozenset(
@@ -106,7 +109,7 @@ def _prefix(one: Environment, host: HostFacts) -> Ruling:
         risky = [name for name, _ in chosen.names if re.search(r"_[1-9]\d?$", name)]
         if not risky:
             return right()
-        return unknown(f"{shown} also takes {risky[0]}0, ... where there are such", INVENTORY)
+        return unknown(f"{shown} also takes {risky[0]}0, ... where there are such", HOST)
     active = {port.hca for port in host.ports if port.active is not False}
     extra = sorted(
         hca
@@ -142,15 +145,13 @@ def _absent(one: Environment, host: HostFacts) -> Ruling:
         return chosen
     shown = one.show("NCCL_IB_HCA")
     if host.ports is None:
-        return unknown(f"{shown}: the host's HCAs are not known", INVENTORY)
+        if host.rails and not chosen.excludes and not _gone(chosen, host.rails):
+            return right(f"{shown}: all of them are declared")
+        return unknown(f"{shown}: the host's HCAs are not known", HOST)
     if chosen.excludes:
         return right()
     hcas = sorted({port.hca for port in host.ports})
-    gone = [
-        name
-        for name, _ in chosen.names
-        if not any(hca == name if chosen.exact else hca.startswith(name) for hca in hcas)
-    ]
+    gone = _gone(chosen, hcas)
     if not gone:
         return right()
     left = {port.hca for port in selected(one, host) or ()}
@@ -161,15 +162,27 @@ def _absent(one: Environment, host: HostFacts) -> Ruling:
     return right(reason)
 
 
+def _gone(chosen: Names, hcas: Sequence[str]) -> list[str]:
+    """Names in a list that none of these HCAs has."""
+    return [
+        name
+        for name, _ in chosen.names
+        if not any(hca == name if chosen.exact else hca.startswith(name) for hca in hcas)
+    ]
+
+
 def _count(one: Environment, host: HostFacts) -> Ruling:
     chosen = _list_of(one)
     if isinstance(chosen, Ruling):
         return chosen
-    ports = selected(one, host)
-    if ports is None or host.rails is None:
+    if host.rails is None:
         return unknown("the training rails of the host are not known", INVENTORY)
-    used, wanted = {port.hca for port in ports}, set(host.rails)
-    if used == wanted or not used:
+    wanted = set(host.rails)
+    ports = selected(one, host)
+    used = {rail for rail in wanted if chosen.takes(rail)}
+    if ports is not None:
+        used = {port.hca for port in ports}
+    if used == wanted or (ports is not None and not used):
         return right()
     words = []
     if wanted - used:
@@ -185,7 +198,7 @@ def _mixed(one: Environment, host: HostFacts) -> Ruling:
         return other(UNSET)
     ports = selected(one, host)
     if ports is None:
-        return unknown("the host's HCAs are not known", INVENTORY)
+        return unknown("the host's HCAs are not known", HOST)
     links = {port.link for port in ports if port.link}
     if len(links) < 2:
         return right()
@@ -203,13 +216,13 @@ def _gid(one: Environment, host: HostFacts) -> Ruling:
     shown = one.show("NCCL_IB_GID_INDEX")
     ports = selected(one, host)
     if ports is None:
-        return unknown(f"{shown}: the GIDs of the ports are not known", INVENTORY)
+        return unknown(f"{shown}: the GIDs of the ports are not known", HOST)
     roce = [port for port in ports if port.link == "Ethernet"]
     if not roce:
         return other("no RoCE port is used")
     kinds = {port.hca: _kind(port, index) for port in roce}
     if "" in kinds.values():
-        return unknown(f"{shown}: the GIDs of a port could not be read", INVENTORY)
+        return unknown(f"{shown}: the GIDs of a port could not be read", HOST)
     empty = [hca for hca, kind in kinds.items() if kind == "nothing"]
     if empty:
         return wrong(fail(causes.GID, f"{shown} points to nothing on {', '.join(empty)}"))
@@ -255,7 +268,7 @@ def _gid_unset(one: Environment, host: HostFacts) -> Ruling:
         )
     if one.version >= (2, 21, 0):
         return right()
-    if one.partial:
+    if not one.is_unset("NCCL_IB_GID_INDEX"):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     reason = "NCCL_IB_GID_INDEX is unset, and NCCL before 2.21 then takes index 0: RoCE v1 mostly"
     return wrong(warn(causes.GID, reason))
@@ -267,8 +280,10 @@ def _service_level(one: Environment, host: HostFacts) -> Ruling:
     ports = selected(one, host)
     known = [port for port in ports or () if port.link == "Ethernet" and port.qos]
     if ports is None or (not known and any(port.link == "Ethernet" for port in ports)):
-        return unknown("what the ports trust is not known", INVENTORY)
-    if not any(port.qos and port.qos.trust == "dscp" for port in known) or one.partial:
+        return unknown("what the ports trust is not known", HOST)
+    if not any(port.qos and port.qos.trust == "dscp" for port in known):
+        return right()
+    if not one.is_unset("NCCL_IB_TC"):
         return right()
     reason = (
         f"{one.show('NCCL_IB_SL')} counts for nothing on ports that trust DSCP: want NCCL_IB_TC"
@@ -293,7 +308,7 @@ def _one_flow(one: Environment, host: HostFacts) -> Ruling:
     count = one.int("NCCL_IB_QPS_PER_CONNECTION")
     if count is not None and count > 1:
         return right()
-    if one.partial and count is None:
+    if count is None and not one.is_unset("NCCL_IB_QPS_PER_CONNECTION"):
         return unknown("only a part of the environment is known", "give /proc/PID/environ")
     if host.ecmp is None:
         return unknown(
@@ -328,7 +343,7 @@ def _gdr(one: Environment, host: HostFacts) -> Ruling:
         if host.gdr:
             found.append(fail(causes.GDR_OFF, f"{shown} switches GPU Direct RDMA off"))
     elif no_dmabuf and host.peermem is None:
-        return unknown(f"{shown}: whether nvidia_peermem is loaded is not known", INVENTORY)
+        return unknown(f"{shown}: whether nvidia_peermem is loaded is not known", HOST)
     return wrong(*found)
 
 

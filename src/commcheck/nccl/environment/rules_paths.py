@@ -7,7 +7,7 @@ from typing import Final
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import Environment, HostFacts
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
-from commcheck.nccl.environment.rules_network import INVENTORY
+from commcheck.nccl.environment.rules_network import HOST, INVENTORY
 from commcheck.nccl.environment.values import CHATTY, LEVELS, is_path_level, subsystems
 from commcheck.nccl.ruling import Found, Ruling, other, right, unknown, wrong
 
@@ -105,7 +105,7 @@ def _nvls(one: Environment, host: HostFacts) -> Ruling:
         return right()
     shown = one.show("NCCL_NVLS_ENABLE")
     if host.hopper is None:
-        return unknown(f"{shown}: whether the NVSwitches reduce is not known", INVENTORY)
+        return unknown(f"{shown}: whether the NVSwitches reduce is not known", HOST)
     if not host.hopper:
         return right()
     return wrong(warn(causes.TUNING, f"{shown} slows all-reduce inside the host, want it unset"))
@@ -174,7 +174,7 @@ def _chatty(one: Environment, _host: HostFacts) -> Ruling:
 
 
 def _evidence(one: Environment, _host: HostFacts) -> Ruling:
-    if _level(one) is None and not one.partial:
+    if one.is_unset("NCCL_DEBUG"):
         return right("NCCL_DEBUG is unset: NCCL writes no evidence; NCCL_DEBUG=WARN costs nothing")
     return right()
 

@@ -1,4 +1,5 @@
-"""Rules on names and values as such: ENV-002 to ENV-009, ENV-023 to ENV-025, ENV-037, ENV-054."""
+"""Rules on names and values as such: ENV-002 to ENV-009, ENV-023 to ENV-025, ENV-037, ENV-054,
+ENV-065."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from commcheck.nccl.environment import causes
+from commcheck.nccl.environment.causes_given import NOT_HANDED_ON
 from commcheck.nccl.environment.model import ECHO, Case, Environment, HostFacts
 from commcheck.nccl.environment.names import (
     DEAD,
@@ -209,6 +211,10 @@ def _ignored(one: Environment, _host: HostFacts) -> Ruling:
     )
 
 
+def _handed_on(one: Environment, _host: HostFacts) -> Ruling:
+    return wrong(*(warn(NOT_HANDED_ON, reason) for reason in one.lost))
+
+
 LEGAL: Final[Mapping[str, tuple[int, int]]] = {
     "NCCL_IB_TIMEOUT": (1, 31),
     "NCCL_IB_RETRY_CNT": (1, 7),
@@ -294,6 +300,7 @@ RULES: Final[tuple[EnvRule, ...]] = (
     EnvRule("HENV-011", "HCCL uses what is set", _hccl_overridden),
     each("ENV-008", "values are what was meant", _stray),
     each("ENV-009", "lines of configuration files count", _ignored),
+    each("ENV-065", "the ranks get what is set", _handed_on),
     each("ENV-023", "time-outs are long enough", _timeout),
     each("ENV-024", "values are legal", _range),
     each("ENV-025", "a dead peer is noticed soon", _patient),
