@@ -36,12 +36,13 @@ DDP_BUCKETS = setting(
     "默认 None 为首桶 1 MiB、其余 25 MiB；显式值对首桶同样生效。",
 )
 DDP_VIEW = setting(
-    "DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)",
-    "DDP: no copy of gradients out of the buckets; a static graph needs no search for unused "
-    "parameters, which delays the first bucket.",
-    "DDP：省去梯度从桶中拷出；静态图无需查找未使用参数，首桶不再推迟。",
+    "DistributedDataParallel(model, gradient_as_bucket_view=True, find_unused_parameters=False)",
+    "DDP: no copy of gradients out of the buckets, and no search for unused parameters, which "
+    "delays the first bucket.",
+    "DDP：省去梯度从桶中拷出，也不查找未使用的参数，首桶不再推迟。",
     before=Words(
-        "The set of used parameters does not change between steps.", "各步使用的参数集合不变。"
+        "Every step uses every parameter; else DDP ends with an error.",
+        "每步都用到所有参数；否则 DDP 报错退出。",
     ),
 )
 FSDP_PREFETCH = setting(
