@@ -16,15 +16,16 @@ from commcheck.frameworks import command
 from commcheck.frameworks.settings import Framework, Setting, Settings
 
 FSDP_KEYS: Final = frozenset(
-    {"backward_prefetch", "backward_prefetch_policy", "forward_prefetch", "limit_all_gathers",
-     "sharding_strategy", "reshard_after_forward"}
+    {"backward_prefetch", "forward_prefetch", "limit_all_gathers", "sharding_strategy",
+     "reshard_after_forward"}
 )  # fmt: skip
 DDP_KEYS: Final = frozenset(
     {"bucket_cap_mb", "find_unused_parameters", "gradient_as_bucket_view", "static_graph"}
 )
 TRAINER_KEYS: Final = frozenset(
-    {"ddp_bucket_cap_mb", "ddp_find_unused_parameters", "fsdp", "fsdp_config", "deepspeed"}
-)
+    {"ddp_bucket_cap_mb", "ddp_find_unused_parameters", "fsdp", "fsdp_config", "deepspeed",
+     *command.TRAINER}
+)  # fmt: skip
 """Fields of TrainingArguments."""
 
 _CALLS: Final[Mapping[str, Framework]] = {
@@ -47,8 +48,14 @@ def read(text: str, file: str, what: str) -> Iterator[Settings]:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         raise UsageError(f"{file}:{line}: error: no Python: {error.args[0]} [{what}]") from None
+    others = {
+        each.asname or each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("megatron.")
+        for each in node.names
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and _name(node.func) not in others:
             yield from _call(node, text, file)
 
 
@@ -66,37 +73,35 @@ def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
 def _trainer(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
     """TrainingArguments: the same fields as on a command line."""
     where = f"{file}:{node.lineno}"
-    given = {
-        key: each
-        for key, each in _settings(node, TRAINER_KEYS, text, file).items()
-        if each.value not in ("none", "", False)
-    }
+    given = _settings(node, TRAINER_KEYS, text, file)
     for each in node.keywords:
         if each.arg == "fsdp_config" and isinstance(each.value, ast.Dict):
-            given = {name: it for name, it in given.items() if not name.startswith("fsdp")}
             values = {
                 str(key.value).removeprefix("fsdp_"): _setting(value, text, f"{file}:{key.lineno}")
                 for key, value in zip(each.value.keys, each.value.values, strict=True)
                 if isinstance(key, ast.Constant)
             }
-            yield Settings("fsdp", where, command.left_to_transformers(fsdp(values), where))
-    flags = command.Flags(given, frozenset(given), ())
-    yield from command.settings_of(flags, where, None)
+            yield from trainer(given, where, values)
+            return
+    yield from trainer(given, where)
 
 
-def fsdp(values: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Settings of FSDP under one name each, without what Accelerate drops under FSDP2.
-
-    FSDP2 always gathers ahead. Source: accelerate docs/source/concept_guides/fsdp1_vs_fsdp2.md.
-    """
-    version = values.get("version")
-    names = {name: name.removesuffix("_policy") for name in values if "prefetch" in name}
-    drops = "backward_prefetch" if version and str(version.value) == "2" else ""
-    return {
-        names.get(name, name): each
-        for name, each in values.items()
-        if names.get(name, name) != drops
+def trainer(
+    given: Mapping[str, Setting], where: str, fsdp: Mapping[str, Setting] | None = None
+) -> Iterator[Settings]:
+    """What Transformers' arguments set; ``fsdp``: their fsdp_config, names without ``fsdp_``."""
+    told = {
+        key: each
+        for key, each in given.items()
+        if key in TRAINER_KEYS
+        and each.value not in ("none", "")
+        and (each.value is not False or key.startswith("ddp_"))
     }
+    if fsdp is not None:
+        told = {name: each for name, each in told.items() if not name.startswith(("fsdp", "ddp"))}
+        yield Settings("fsdp", where, command.left_to_transformers(fsdp, where))
+    flags = command.Flags(told, frozenset(told), ())
+    yield from command.settings_of(flags, where, None)
 
 
 def _strategy(given: Mapping[str, Setting], where: str) -> Iterator[Settings]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Literal
+from typing import Final, Literal
 
 from commcheck.lazy import dataclass
 
@@ -18,6 +18,10 @@ TITLES: Mapping[Framework, str] = {
 
 AUTO = "auto"
 """DeepSpeed under Hugging Face: the trainer fills it in (hidden size squared for buckets)."""
+
+NOT_SET: Final = "not set"
+OLD_NAME: Final = "backward_prefetch_policy"
+"""FSDP's prefetch under Accelerate: nobody set it, or only under a name that is read no longer."""
 
 
 @dataclass(frozen=True, slots=True)
