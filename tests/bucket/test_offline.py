@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,46 @@ def test_a_sweep_that_begins_late_tells_nothing_of_small_buckets(tmp_path: Path)
     best = larger.facts["best"]
     assert isinstance(best, dict)
     assert best["cap_bytes"] >= 8e6
+
+
+def retold(path: Path, *pairs: tuple[str, str]) -> Path:
+    """The trace of another framework or type: words of it are replaced."""
+    text = path.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+BF16 = ('"dtype": "Float"', '"dtype": "BFloat16"')
+MEGATRON = ("default_pg", "DATA_PARALLEL_GROUP_WITH_CP")
+
+
+def test_elements_are_as_large_as_the_trace_says(tmp_path: Path) -> None:
+    """Of 16 bits twice as many fit into the same bytes."""
+    options = Given(framework="deepspeed", alpha_us=60.0, busbw_gbytes=20.0)
+    best = []
+    for name in ("fp32", "bf16"):
+        path = trace(tmp_path / name, bucket_mb=96)
+        if name == "bf16":
+            text = retold(path, BF16).read_text()
+            counts = re.compile(r'msg nelems": (\d+)')
+            path.write_text(counts.sub(lambda count: f'msg nelems": {2 * int(count[1])}', text))
+        assert read_work(path).work.total_bytes == pytest.approx(24 * 8e6)
+        found, *_ = verdicts([path], options)
+        best.append(float(str(found.measured["best"])))
+    assert best[1] == 2 * best[0]
+
+
+def test_the_advice_is_for_the_framework_of_the_trace(tmp_path: Path) -> None:
+    path = retold(trace(tmp_path, bucket_mb=96), MEGATRON)
+    verdict, *_ = verdicts([path])
+    assert verdict.remedies[0].command.startswith("--ddp-bucket-size")
+    analysis = analyse_bucket([path], replace(TOLD, framework="ddp"))
+    assert any("is a trace of Megatron, and the advice is for DDP" in n for n in analysis.notes)
+    plain = analyse_bucket([trace(tmp_path / "plain", bucket_mb=96)], TOLD)
+    assert plain.facts["framework"] == "ddp"
 
 
 def test_a_zero3_step_is_refused(tmp_path: Path) -> None:

@@ -50,13 +50,13 @@ CLOSING: Final = (
 class Given:
     """What the caller knows and no file says; None: not told.
 
-    ``framework``: "ddp", "deepspeed" or "megatron". ``current``: the size in force, in its unit
-    (MiB, elements). ``alpha_us`` and ``busbw_gbytes``: the network, instead of a sweep. ``ranks``:
-    data-parallel size. ``element_bytes``: of a gradient on the wire. ``free_bytes``: what
-    buckets may take.
+    ``framework``: "ddp", "deepspeed" or "megatron"; "": the trace's, else DDP. ``current``: the
+    size in force, in its unit (MiB, elements). ``alpha_us`` and ``busbw_gbytes``: the network,
+    instead of a sweep. ``ranks``: data-parallel size. ``element_bytes``: of a gradient on the wire.
+    ``free_bytes``: what buckets may take.
     """
 
-    framework: str = "ddp"
+    framework: str = ""
     current: float | None = None
     alpha_us: float | None = None
     busbw_gbytes: float | None = None
@@ -86,7 +86,7 @@ def analyse_bucket(
     Which file is what, their content tells. Raises ``UsageError``, one line, for a file that is
     none of them, and where options contradict each other or the files.
     """
-    framework = _framework(options)
+    _framework(options.framework)  # a wrong name is told before files are read
     files = _Files([], [], [], [])
     refused: list[str] = []
     for path in dict.fromkeys(paths):
@@ -100,6 +100,12 @@ def analyse_bucket(
     if work is None:
         reason, turn_on = refused[0], ""
         return _analysis(name, (undecidable(reason, turn_on=turn_on),), files.notes, [], {}, limits)
+    shown = _SHOWN.get(traced.framework, "") if traced is not None else ""
+    framework = _framework(options.framework or shown)
+    if shown not in ("", framework.name) and traced is not None:
+        files.notes.append(
+            f"{work.name} is a trace of {traced.framework}, and the advice is for {framework.title}"
+        )
     link = _link(files, options, traced, work)
     if isinstance(link, Verdict):
         return _analysis(work.name, (link,), files.notes, [], {}, limits)
@@ -129,14 +135,16 @@ def analyse_bucket(
     )
 
 
-def _framework(options: Given) -> Framework:
+_SHOWN: Final = {"DDP": "ddp", "DeepSpeed": "deepspeed", "Megatron": "megatron"}
+"""By what a trace gives away."""
+
+
+def _framework(name: str) -> Framework:
     try:
-        return layout.FRAMEWORKS[options.framework]
+        return layout.FRAMEWORKS[name or layout.DDP.name]
     except KeyError:
         known = ", ".join(layout.FRAMEWORKS)
-        raise UsageError(
-            f"error: no framework {options.framework!r}, known are {known} [bucket]"
-        ) from None
+        raise UsageError(f"error: no framework {name!r}, known are {known} [bucket]") from None
 
 
 # --- files --------------------------------------------------------------------------------------
