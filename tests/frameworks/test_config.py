@@ -180,6 +180,9 @@ GOOD = "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer
          + "--tensor-model-parallel-size ${TP}", [("OVERLAP-005", causes.CONNECTIONS)]),
         ("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + LAUNCH + "--use-torch-fsdp2",
          [("OVERLAP-005", causes.CONNECTIONS)]),
+        ("export CUDA_LAUNCH_BLOCKING=1\n" + LAUNCH + GOOD,
+         [("OVERLAP-003", causes.SYNCHRONOUS)]),
+        ("export CUDA_LAUNCH_BLOCKING=0\n" + LAUNCH + GOOD, []),
         # Ranks of context parallelism reduce gradients with the others.
         ("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + LAUNCH + "--tensor-model-parallel-size 8 "
          "--context-parallel-size 2", [("OVERLAP-001", causes.OFF)]),

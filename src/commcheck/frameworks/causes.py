@@ -198,6 +198,11 @@ NO_LOGGER = _set(
     "DeepSpeed: the logger makes each collective synchronous to time it.",
     "DeepSpeed：通信日志为计时会把每次集合通信变为同步。",
 )
+NO_BLOCKING = _set(
+    "unset {value}",
+    "Kernels are launched without waiting for the one before.",
+    "下发内核时不再等待前一个完成。",
+)
 NO_UNUSED = _set(
     "DistributedDataParallel(model, find_unused_parameters=False)",
     "DDP: no walk through the graph at each step, and buckets are rebuilt in ready order. "
@@ -261,7 +266,7 @@ SYNCHRONOUS = Cause(
         "A tool for finding errors or for timing is left on: nothing overlaps while it is.",
         "调试或计时工具未关闭：期间没有任何重叠。",
     ),
-    remedies=(NO_LOGGER,),
+    remedies=(NO_LOGGER, NO_BLOCKING),
 )
 UNUSED = Cause(
     slug="overlap-find-unused",

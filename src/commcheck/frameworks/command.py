@@ -75,7 +75,12 @@ _SWIFT: Final = "megatron"
 
 _MEGATRON_SCRIPT: Final = regex(r"(^|/)pretrain_\w+\.py$")
 _NO: Final = frozenset({"false", "no", "0", "off", "none"})
-ENVIRON: Final = frozenset({"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
+BLOCKING: Final = ("CUDA_LAUNCH_BLOCKING", "ASCEND_LAUNCH_BLOCKING")
+"""Under 1 the host waits for each kernel (CUDA programming guide; torch_npu)."""
+
+ENVIRON: Final = frozenset(
+    {"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE", *BLOCKING}
+)
 _ASSIGNED: Final = regex(
     r"(?<![\w${-])([A-Za-z_]\w*)=(?:\"([^\"]*)\"|'([^']*)'|((?:\$\{[^}]{0,200}\}|[^\s;\"'])*))"
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from commcheck.frameworks import causes, zero
+from commcheck.frameworks.command import BLOCKING
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.rule import Rule, finding
 from commcheck.frameworks.settings import NOT_SET, OLD_NAME, Settings
@@ -181,6 +182,16 @@ def comms_logger(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         yield finding(causes.SYNCHRONOUS, "OVERLAP-003", reason, causes.NO_LOGGER)
 
 
+def blocking(job: Settings, _limits: Limits) -> Iterator[Verdict]:
+    """Launches that the host waits for."""
+    for name in BLOCKING:
+        found = (job.environ or {}).get(name)
+        if found and found.is_known and str(found.value) == "1":
+            reason = f"{found.where}: {name}=1: every kernel is waited for, and nothing overlaps"
+            remedy = causes.NO_BLOCKING
+            yield finding(causes.SYNCHRONOUS, "OVERLAP-003", reason, remedy, value=name)
+
+
 def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """Megatron's overlap flags, and what each of them needs."""
     if job.framework != "megatron" or _is_fsdp(job):
@@ -323,6 +334,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     causes.OVERLAP: (
         deepspeed_overlap,
         comms_logger,
+        blocking,
         megatron_overlap,
         connections,
         fsdp_prefetch,

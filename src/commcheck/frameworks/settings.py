@@ -41,9 +41,9 @@ class Setting:
 class Settings:
     """What is set of one framework; what is not has the framework's default.
 
-    ``where``: the file, or the processes. ``environ``: CUDA_DEVICE_MAX_CONNECTIONS and what
-    launchers set, as far as it is known; None: not known. ``runs``: seen on a running job.
-    ``elsewhere``: the settings stand in this file, which was not read.
+    ``where``: the file, or the processes. ``environ``: CUDA_DEVICE_MAX_CONNECTIONS, whether
+    launches block, and what launchers set, as far as it is known; None: not known. ``runs``: seen
+    on a running job. ``elsewhere``: the settings stand in this file, which was not read.
     """
 
     framework: Framework
