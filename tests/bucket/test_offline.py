@@ -140,6 +140,19 @@ def test_a_sweep_of_another_network_decides_nothing(tmp_path: Path) -> None:
     assert verdict.figures
 
 
+def test_a_size_that_the_trace_does_not_have_is_told_so(tmp_path: Path) -> None:
+    """The network is measured against the trace's own buckets, whatever size is said to be set."""
+    path = trace(tmp_path, bucket_mb=16)
+    options = replace(TOLD, current=400.0)
+    notes = analyse_bucket([path], options).notes
+    assert any("other buckets than bucket_cap_mb=400" in note for note in notes)
+    notes = analyse_bucket([path], replace(TOLD, current=16.0)).notes
+    assert not any("other buckets" in note for note in notes)
+    path = trace(tmp_path / "96", bucket_mb=96)
+    verdict = only(verdicts([path], Given(alpha_us=60.0, busbw_gbytes=400.0, current=16.0)))
+    assert "do not belong together" in verdict.reason
+
+
 def test_a_sweep_that_begins_late_tells_nothing_of_small_buckets(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     gradients = [{"bytes": 1_000_000, "count": 50}]

@@ -140,6 +140,23 @@ def test_auto_is_not_judged_and_said_so(tmp_path: Path) -> None:
     assert any(note.startswith("auto ") for note in analysis.notes)
 
 
+def test_what_accumulation_costs_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "ds.json"
+    for stage, told in ((2, True), (1, False), (3, False)):
+        section = {**GOOD_2, "stage": stage}
+        path.write_text(
+            json.dumps({"gradient_accumulation_steps": 8, "zero_optimization": section})
+        )
+        notes = analyse_config([path]).notes
+        assert any("each of the 8 accumulated steps" in note for note in notes) is told
+
+
+def test_where_accelerate_takes_other_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n")
+    assert any("deepspeed_config_file" in note for note in analyse_config([path]).notes)
+
+
 def test_comms_logger() -> None:
     text = json.dumps({"zero_optimization": GOOD_2, "comms_logger": {"enabled": True}})
     assert wrong(text) == [("OVERLAP-003", causes.SYNCHRONOUS)]

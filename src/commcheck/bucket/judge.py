@@ -44,13 +44,17 @@ _REMEDY: Final[Mapping[str, Remedy]] = {
 
 
 def judge(
-    advice: Advice, work: Work, link: Link, limits: Limits, traced_us: float | None = None
+    advice: Advice,
+    work: Work,
+    link: Link,
+    limits: Limits,
+    traced: tuple[float, float] | None = None,
 ) -> tuple[Verdict, ...]:
     """One verdict on the size; one more where no size hides the communication.
 
-    ``traced_us``: the step as it was measured with the buckets that are compared with.
+    ``traced``: the step in us as it was measured, and as it is predicted with its own buckets.
     """
-    doubt = _doubt(advice, link, limits, traced_us)
+    doubt = _doubt(advice, link, limits, traced)
     if doubt is not None:
         return (replace(doubt, figures=(figure(advice, work),)),)
     verdicts = [_on_size(advice, limits)]
@@ -74,13 +78,15 @@ def judge(
     return tuple(verdicts)
 
 
-def _doubt(advice: Advice, link: Link, limits: Limits, traced_us: float | None) -> Verdict | None:
+def _doubt(
+    advice: Advice, link: Link, limits: Limits, traced: tuple[float, float] | None
+) -> Verdict | None:
     """Why the inputs do not carry an advice."""
     now = advice.now
-    if traced_us is not None and abs(now.step_us / traced_us - 1) > limits.misfit:
+    if traced is not None and abs(traced[1] / traced[0] - 1) > limits.misfit:
         return undecidable(
-            f"the traced step took {traced_us / 1e3:.1f} ms, and with the network of {link.source} "
-            f"it is predicted with {now.step_us / 1e3:.1f} ms: they do not belong together",
+            f"the traced step took {traced[0] / 1e3:.1f} ms, and with the network of {link.source} "
+            f"it is predicted with {traced[1] / 1e3:.1f} ms: they do not belong together",
             turn_on="give a sweep of the job's own hosts and ranks",
         )
     if now.mean_bytes < link.least_bytes:

@@ -16,6 +16,7 @@ from commcheck.frameworks.settings import AUTO, Setting, Settings
 
 WHAT: Final = "config"
 ZERO: Final = "zero_optimization"
+ACCUMULATION: Final = "gradient_accumulation_steps"
 
 Form = Literal["number", "signed", "flag", "word"]
 
@@ -102,6 +103,9 @@ def settings(placed: Placed) -> Settings:
     logger = placed.value.get("comms_logger")
     if isinstance(logger, Mapping) and isinstance(logger.get("enabled"), bool):
         values["comms_logger"] = Setting(logger["enabled"], placed.at("comms_logger.enabled"))
+    steps = placed.value.get(ACCUMULATION)
+    if isinstance(steps, int):
+        values[ACCUMULATION] = Setting(steps, placed.at(ACCUMULATION))
     if problems:
         raise UsageError(*problems)
     return Settings("deepspeed", placed.file, values)
