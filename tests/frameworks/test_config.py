@@ -170,6 +170,30 @@ def test_a_reason_names_file_and_line() -> None:
     assert '"overlap_comm": true' in verdict.remedies[0].command
 
 
+def test_a_dict_in_python_is_a_configuration_too() -> None:
+    """Computed values are set, and not known."""
+    text = """import deepspeed
+config = {
+    "train_batch_size": 8,
+    "zero_optimization": {
+        "stage": 2,
+        "overlap_comm": False,
+        "reduce_bucket_size": args.bucket,
+        "offload_optimizer": {"device": "cpu"} if args.offload else None,
+    },
+}
+deepspeed.initialize(config=config)
+"""
+    assert wrong(text, "t.py") == [("OVERLAP-001", causes.OFF)]
+    told = [each.reason for each in found(text, "t.py")]
+    assert any(each.startswith("t.py:6: overlap_comm is false") for each in told)
+    assert any("t.py:7: reduce_bucket_size is args.bucket, which is not known" in e for e in told)
+    computed = text.replace("2,", "cfg.Stage,")
+    assert wrong(computed, "t.py") == []
+    assert any("stage is cfg.stage" in each.reason for each in found(computed, "t.py"))
+    assert wrong('c = {"zero_optimization": cfg}\nDDP(m, bucket_cap_mb=25)', "t.py") == []
+
+
 # --- Megatron -----------------------------------------------------------------------------------
 
 LAUNCH = "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 1 "
@@ -216,6 +240,8 @@ GOOD = "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer
          [("OVERLAP-004", causes.NO_EFFECT)]),
         (LAUNCH + '\nARGS="\n  ' + GOOD.replace(" ", " \\\n  ") + '"', []),
         ("# --ddp-bucket-size 4\n" + LAUNCH + GOOD, []),
+        (LAUNCH + GOOD + "# --ddp-bucket-size 4\nN=8 # TP=2 --overlap-param-gather", []),
+        (LAUNCH + "--num-layers 2 # --overlap-grad-reduce", [("OVERLAP-001", causes.OFF)]),
     ],
 )  # fmt: skip
 def test_megatron_rules(command: str, expected: list[tuple[str, Cause]]) -> None:

@@ -27,6 +27,10 @@ FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload
         ("a.yaml", FULL_SHARD + "  fsdp_backward_prefetch: BACKWARD_PRE\n", []),
         ("a.yaml", "ddp_bucket_cap_mb: 0.2\nddp_find_unused_parameters: true\n",
          [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
+        ("a.json", '{"fsdp": ["full_shard"], "fsdp_config": {"fsdp_backward_prefetch": "auto"}}',
+         []),
+        ("a.json", '{"fsdp": "full_shard", "fsdp_config": {"backward_prefetch": "no_prefetch"}}',
+         PREFETCH),
         # Under DeepSpeed or FSDP nothing is wrapped in DDP.
         ("a.yaml", "deepspeed: z3.json\nddp_find_unused_parameters: true\n", []),
         ("m.py", "a = TrainingArguments(fsdp='full_shard', ddp_find_unused_parameters=True)", []),

@@ -1,4 +1,5 @@
-"""Python sources: what their calls set of DDP, FSDP and DeepSpeed. They are read and never run.
+"""Python sources: what their calls set of DDP, FSDP and DeepSpeed, and dicts that are DeepSpeed's
+configuration. They are read and never run.
 
 Sources: torch.nn.parallel.DistributedDataParallel, torch.distributed.fsdp (FullyShardedDataParallel
 and fully_shard); Lightning's strategies and their names (``ddp_find_unused_parameters_true``);
@@ -9,10 +10,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import command
+from commcheck.frameworks import command, deepspeed
+from commcheck.frameworks.placed import Placed
 from commcheck.frameworks.settings import Framework, Setting, Settings
 
 FSDP_KEYS: Final = frozenset(
@@ -57,6 +60,44 @@ def read(text: str, file: str, what: str) -> Iterator[Settings]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _name(node.func) not in others:
             yield from _call(node, text, file)
+        elif isinstance(node, ast.Dict) and isinstance(_items(node).get(deepspeed.ZERO), ast.Dict):
+            yield _deepspeed(node, text, file)
+
+
+def _items(node: ast.Dict) -> dict[str, ast.expr]:
+    """What stands under plain text keys."""
+    return {
+        key.value: value
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    }
+
+
+def _deepspeed(node: ast.Dict, text: str, file: str) -> Settings:
+    """DeepSpeed's configuration; what is computed in it is set, and not known."""
+    lines: dict[str, int] = {}
+    computed: dict[str, ast.expr] = {}
+
+    def plain(node: ast.Dict, path: str) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for key, value in _items(node).items():
+            lines[path + key] = value.lineno
+            if isinstance(value, ast.Dict):
+                found[key] = plain(value, f"{path}{key}.")
+            elif isinstance(value, ast.Constant):
+                found[key] = value.value
+            else:
+                computed[path + key] = value
+        return found
+
+    found = deepspeed.settings(Placed(file, plain(node, ""), lines))
+    values = dict(found.values)
+    for path, value in computed.items():
+        section, _, key = path.partition(".")
+        if section == deepspeed.ZERO:
+            setting = _setting(value, text, f"{file}:{value.lineno}")
+            values[deepspeed.ALIASES.get(key, key)] = replace(setting, is_known=False)
+    return replace(found, where=f"{file}:{node.lineno}", values=values)
 
 
 def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:

@@ -283,9 +283,9 @@ def read_text(text: str, file: str) -> tuple[Settings, ...]:
         return settings_of(read_flags(words), file, None)
     words = []
     variables: dict[str, Setting] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("#"):
-            continue
+    for number, whole in enumerate(text.splitlines(), 1):
+        ends = (match.start() for match in _WORD.finditer(whole) if match[0].startswith("#"))
+        line = whole[: next(ends, None)]
         where = f"{file}:{number}"
         for match in _ASSIGNED.finditer(line):
             value = filled(match[2] or match[3] or match[4] or "", variables)

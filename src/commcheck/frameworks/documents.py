@@ -63,7 +63,15 @@ def _json(text: str, file: str) -> tuple[Settings, ...]:
         for key, value in placed.value.items()
         if key in TRAINER_KEYS and isinstance(value, str | int | float)
     }
-    if found := tuple(calls.trainer(given, file)):
+    section = placed.value.get("fsdp_config") if placed.value.get("fsdp") else None
+    fsdp = None
+    if isinstance(section, Mapping):
+        fsdp = {
+            key.removeprefix("fsdp_"): Setting(value, placed.at(f"fsdp_config.{key}"))
+            for key, value in section.items()
+            if value is not None
+        }
+    if found := tuple(calls.trainer(given, file, fsdp)):
         return found
     bare = {key: key.removeprefix("fsdp_") for key in placed.value}
     if not FSDP_MARKS.isdisjoint(bare.values()):
