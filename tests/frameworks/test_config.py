@@ -253,6 +253,23 @@ def test_settings_that_cannot_start_fail() -> None:
     assert Status.FAIL in [each.status for each in verdicts]
 
 
+BRANCH = "if [ $OVERLAP -eq 1 ]; then\n  ARGS='--tp-comm-overlap'\nfi\n"
+
+
+def test_what_stands_in_a_branch_may_not_be_given() -> None:
+    for script, status in ((BRANCH, Status.WARN), ("ARGS=--tp-comm-overlap\n", Status.FAIL)):
+        worst = [each.status for each in found(script + LAUNCH + GOOD, "t.sh") if each.remedies]
+        assert worst == [status]
+    profiled = "if [ $PROFILE = 1 ]; then\nexport CUDA_LAUNCH_BLOCKING=1\nfi\n"
+    assert wrong(profiled + LAUNCH + GOOD, "t.sh") == []
+
+
+def test_ranks_that_a_script_counts() -> None:
+    script = "A=8\nB=2\nWORLD_SIZE=$(($A*$B))\nmsrun --worker_num $WORLD_SIZE pretrain_gpt.py "
+    assert wrong(ONE + script + TP_8 + "8 --pipeline-model-parallel-size 2", "t.sh") == []
+    assert wrong(ONE + script + TP_8 + "8", "t.sh") == [("OVERLAP-001", causes.OFF)]
+
+
 def test_only_what_changes_the_checkpoint_says_so() -> None:
     (verdict,) = [each for each in found(LAUNCH, "train.sh") if each.remedies]
     assert [each.command for each in verdict.remedies] == ["--overlap-grad-reduce"]
@@ -310,6 +327,8 @@ def test_variables_of_a_script_are_filled_in(
         ("t.sh", "x.py --ddp_find_unused_parameters $UNUSED", "find_unused_parameters is $UNUSED"),
         ("m.py", "m = DDP(m, bucket_cap_mb=args.cap)", "m.py:1: bucket_cap_mb is args.cap"),
         ("m.py", "m = DDP(m, find_unused_parameters=args.unused)", "parameters is args.unused"),
+        ("m.py", "m = DDP(m, device_ids=[0], **kwargs)", "find_unused_parameters is kwargs"),
+        ("m.py", "m = FSDP(m, **policy)", "m.py:1: backward_prefetch is policy"),
         ("f.json", '{"transformer_layer_cls_to_wrap": ["Layer"]}', "left to Transformers"),
         ("t.sh", "x.py --fsdp 'full_shard auto_wrap'", "left to Transformers"),
         ("m.py", "a = TrainingArguments(fsdp='full_shard')", "left to Transformers"),

@@ -41,6 +41,10 @@ _CALLS: Final[Mapping[str, Framework]] = {
     "FSDPStrategy": "fsdp",
     "fully_shard": "fsdp",
 }
+_ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "ddp": ("bucket_cap_mb", "find_unused_parameters"),
+    "fsdp": ("backward_prefetch",),
+}
 _LIGHTNING: Final = frozenset({"Trainer", "Fabric"})
 
 
@@ -104,7 +108,12 @@ def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
     name, where = _name(node.func), f"{file}:{node.lineno}"
     framework = _CALLS.get(name)
     if framework is not None:
-        yield Settings(framework, where, _settings(node, DDP_KEYS | FSDP_KEYS, text, file))
+        values = _settings(node, DDP_KEYS | FSDP_KEYS, text, file)
+        more = [each.value for each in node.keywords if each.arg is None]
+        asked = () if name == "fully_shard" or not more else _ASKED[framework]
+        for key in asked:  # what **kwargs hold is not the default either
+            values.setdefault(key, replace(_setting(more[0], text, where), is_known=False))
+        yield Settings(framework, where, values)
     elif name in _LIGHTNING:
         yield from _strategy(_settings(node, frozenset({"strategy"}), text, file), where)
     elif name.endswith(("Arguments", "Config")):

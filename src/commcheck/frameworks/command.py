@@ -154,6 +154,7 @@ def settings_of(
     environ: Mapping[str, Setting] | None,
     *,
     runs: bool = False,
+    branches: bool = False,
     ranks: int | None = None,
 ) -> tuple[Settings, ...]:
     """The settings of each framework that a command uses."""
@@ -166,7 +167,7 @@ def settings_of(
             values = left_to_transformers(values, where)
         if framework == "ddp" and "ddp_bucket_cap_mb" in flags.values:
             values = _searched_by_transformers(values, where, flags)
-        found.append(Settings(framework, where, values, environ, ranks, runs, elsewhere))
+        found.append(Settings(framework, where, values, environ, ranks, runs, branches, elsewhere))
 
     if _SWIFT in flags.programs and environ is not None:
         environ = {"CUDA_DEVICE_MAX_CONNECTIONS": Setting("1", where), **environ}
@@ -268,6 +269,10 @@ def _ranks(flags: Flags) -> int | None:
 # --- texts --------------------------------------------------------------------------------------
 
 _SEPARATOR: Final = regex(r"[;&|]+$")
+_OPENS: Final = regex(r"(?:^|;)\s*(?:if|case)\s")
+_CLOSES: Final = regex(r"(?:^|;)\s*(?:fi|esac)\b")
+_PRODUCT: Final = regex(r"\$\(\(\s*(\d{1,7})\s*\*\s*(\d{1,7})\s*\)\)")
+"""``$((8*2))``, as scripts count their ranks."""
 _WORD: Final = regex(r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"'])+")
 
 
@@ -275,26 +280,33 @@ def read_text(text: str, file: str) -> tuple[Settings, ...]:
     """A shell script, a pasted command or a copy of ``/proc/PID/cmdline``: what it starts.
 
     Flags may be collected in variables (``ARGS="--overlap-grad-reduce"``) all over a script: they
-    are taken together, as one job. A variable (``$TP``) is filled in where it is set, or by its
-    default (``${TP:-8}``); else its flag is set to what nobody knows.
+    are taken together, as one job, those of all its branches too. A variable (``$TP``) is filled in
+    where it is set, or by its default (``${TP:-8}``); else its flag is set to what nobody knows.
     """
     if "\0" in text:
         words = [Word(each, file) for each in text.split("\0") if each]
         return settings_of(read_flags(words), file, None)
     words = []
     variables: dict[str, Setting] = {}
+    depth, branches = 0, False
     for number, whole in enumerate(text.splitlines(), 1):
         ends = (match.start() for match in _WORD.finditer(whole) if match[0].startswith("#"))
         line = whole[: next(ends, None)]
         where = f"{file}:{number}"
+        opens, closes = len(_OPENS.findall(line)), len(_CLOSES.findall(line))
+        in_branch = depth + opens > 0
+        depth = max(depth + opens - closes, 0)
+        branches = branches or (in_branch and "--" in line)
         for match in _ASSIGNED.finditer(line):
+            if in_branch and match[1] in BLOCKING:
+                continue  # while profiling, say
             value = filled(match[2] or match[3] or match[4] or "", variables)
             variables[match[1]] = Setting(value, where, not _is_left(value))
         for match in _WORD.finditer(line):
             words += [Word(each, where) for each in _pieces(match[0])]
     words = [Word(filled(text, variables), where) for text, where in words]
     environ = {name: variables[name] for name in ENVIRON & variables.keys()}
-    return settings_of(read_flags(words), file, environ)
+    return settings_of(read_flags(words), file, environ, branches=branches)
 
 
 def _pieces(word: str) -> list[str]:
@@ -318,4 +330,6 @@ def filled(text: str, variables: Mapping[str, Setting]) -> str:
         told = match[3] if found is None else str(found.value)
         return match[0] if not told or " " in told else told.strip("\"'")
 
-    return _EXPANDED.sub(value, text)
+    return _PRODUCT.sub(
+        lambda match: str(int(match[1]) * int(match[2])), _EXPANDED.sub(value, text)
+    )

@@ -192,6 +192,11 @@ def blocking(job: Settings, _limits: Limits) -> Iterator[Verdict]:
             yield finding(causes.SYNCHRONOUS, "OVERLAP-003", reason, remedy, value=name)
 
 
+def _is_certain(job: Settings) -> bool:
+    """True where the flags will stand together: Megatron then ends at its start."""
+    return not (job.runs or job.branches)
+
+
 def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """Megatron's overlap flags, and what each of them needs."""
     if job.framework != "megatron" or _is_fsdp(job):
@@ -211,15 +216,17 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         reason = (
             f"{job.at('overlap_param_gather')}: --overlap-param-gather needs {' and '.join(lacks)}"
         )
-        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, mend, fails=not job.runs)
+        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, mend, fails=_is_certain(job))
     if job.flag("tp_comm_overlap") and job.flag("sequence_parallel", False) is False:
         reason = f"{job.at('tp_comm_overlap')}: --tp-comm-overlap needs --sequence-parallel"
         more = causes.MEGATRON_SEQUENCE
-        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, more, fails=not job.runs)
+        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, more, fails=_is_certain(job))
     sizes = [name for name in ("ddp_bucket_size", "ddp_num_buckets") if job.is_set(name)]
     if len(sizes) == 2:
         reason = f"{job.at(sizes[0])}: --ddp-bucket-size and --ddp-num-buckets exclude each other"
-        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, causes.ONE_SIZE, fails=not job.runs)
+        yield finding(
+            causes.NO_EFFECT, "OVERLAP-004", reason, causes.ONE_SIZE, fails=_is_certain(job)
+        )
     if sizes and not reduces:
         reason = f"{job.at(sizes[0])}: {_flag(job, sizes[0])} needs --overlap-grad-reduce"
         yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, causes.MEGATRON_REDUCE)

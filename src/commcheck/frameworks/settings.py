@@ -43,7 +43,8 @@ class Settings:
 
     ``where``: the file, or the processes. ``environ``: CUDA_DEVICE_MAX_CONNECTIONS, whether
     launches block, and what launchers set, as far as it is known; None: not known. ``runs``: seen
-    on a running job. ``elsewhere``: the settings stand in this file, which was not read.
+    on a running job. ``branches``: of a script, which gives some of them or others. ``elsewhere``:
+    the settings stand in this file, which was not read.
     """
 
     framework: Framework
@@ -52,6 +53,7 @@ class Settings:
     environ: Mapping[str, Setting] | None = None
     ranks: int | None = None
     runs: bool = False
+    branches: bool = False
     elsewhere: str = ""
 
     def is_set(self, name: str) -> bool:
