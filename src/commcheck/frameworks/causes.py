@@ -65,9 +65,10 @@ ADVISE = _set(
 )
 FEWER_BYTES = _set(
     "gradient_accumulation_steps, communication_data_type or a bf16 compression hook",
-    "Communicates less often or fewer bytes: a longer backward pass hides more, half the bytes "
-    "take half the time.",
-    "减少通信次数或字节数：更长的计算能掩盖更多通信，字节减半则耗时减半。",
+    "Communicates less often or fewer bytes: half the bytes take half the time. Accumulation helps "
+    "DDP, Megatron and ZeRO-1; ZeRO-2 and 3 reduce gradients after every accumulated step.",
+    "减少通信次数或字节数：字节减半则耗时减半。梯度累积对 DDP、Megatron、ZeRO-1 有效；"
+    "ZeRO-2 与 3 每个累积步都要归约梯度。",
     Words(
         "Accumulation changes the global batch, compression the numbers: try the loss curve.",
         "累积会改变全局批大小，压缩会影响数值：请先验证损失曲线。",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from commcheck.check import known_to
+from commcheck.frameworks import causes
 from commcheck.model import Cause, Remedy, Words
 
 RESTART = Words(
@@ -64,6 +65,7 @@ DEEPSPEED_OVERLAP = setting(
     "bucket's bytes; reduce_bucket_size counts elements.",
     "DeepSpeed：反向期间在独立流上归约梯度，占用约 4.5 倍桶字节的显存"
     "（reduce_bucket_size 的单位是元素个数）。",
+    before=causes.DEEPSPEED_OVERLAP.precondition,
 )
 DEEPSPEED_BUCKET = setting(
     '"reduce_bucket_size": 5e7, "allgather_bucket_size": 5e7',
@@ -96,6 +98,7 @@ MEGATRON_OVERLAP = setting(
     "Megatron: reduces gradients during the backward and gathers parameters during the forward. "
     "Without the first there are no buckets at all.",
     "Megatron：反向期间归约梯度、前向期间收集参数。没有前一个选项就完全不分桶。",
+    before=causes.MEGATRON_OVERLAP.precondition,
 )
 MEGATRON_BUCKET = setting(
     "--ddp-bucket-size 40000000",
