@@ -466,6 +466,8 @@ def test_many_small_buckets_in_ddps_log() -> None:
         ("a.sh", "torchrun --nproc_per_node 8 lora.py --micro_batch_size 8", "a.sh: error: no s"),
         ("m.py", "from megatron.core.distributed import DistributedDataParallel as DDP\nDDP(c, d)",
          "m.py: error: no setting"),
+        ("a.sh", "accelerate launch \\\n --num_processes 8 \\\n --config_file conf/a.yaml t.py",
+         "a.sh: error: no setting of DeepSpeed, DDP, FSDP or Megatron in it: they stand in conf/a"),
         ("a.yaml", "fsdp_config:\n  a: b\n  a: c\n", "a.yaml"),
         ("a.yaml", "x: [", "a.yaml:"),
         ("m.py", "def f(:\n", "m.py:1: error: no Python"),

@@ -31,6 +31,9 @@ FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload
          []),
         ("a.json", '{"fsdp": "full_shard", "fsdp_config": {"backward_prefetch": "no_prefetch"}}',
          PREFETCH),
+        ("t.yaml", "trainer:\n  devices: 8\n  strategy: ddp_find_unused_parameters_true\n",
+         [("OVERLAP-007", causes.UNUSED)]),
+        ("t.yaml", "strategy: ddp\n", []),
         # Under DeepSpeed or FSDP nothing is wrapped in DDP.
         ("a.yaml", "deepspeed: z3.json\nddp_find_unused_parameters: true\n", []),
         ("m.py", "a = TrainingArguments(fsdp='full_shard', ddp_find_unused_parameters=True)", []),

@@ -115,7 +115,7 @@ def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
             values.setdefault(key, replace(_setting(more[0], text, where), is_known=False))
         yield Settings(framework, where, values)
     elif name in _LIGHTNING:
-        yield from _strategy(_settings(node, frozenset({"strategy"}), text, file), where)
+        yield from strategy(_settings(node, frozenset({"strategy"}), text, file), where)
     elif name.endswith(("Arguments", "Config")):
         yield from _trainer(node, text, file)
 
@@ -154,13 +154,13 @@ def trainer(
     yield from command.settings_of(flags, where, None)
 
 
-def _strategy(given: Mapping[str, Setting], where: str) -> Iterator[Settings]:
-    """What the name of a strategy stands for."""
-    strategy = given.get("strategy")
-    said = str(strategy.value) if strategy and strategy.is_known else ""
-    if strategy and said.startswith("ddp"):
+def strategy(given: Mapping[str, Setting], where: str) -> Iterator[Settings]:
+    """What the name of one of Lightning's strategies stands for."""
+    named = given.get("strategy")
+    said = str(named.value) if named and named.is_known else ""
+    if named and said.startswith("ddp"):
         _, found, value = said.partition("_find_unused_parameters_")
-        searches = {"find_unused_parameters": Setting(value == "true", strategy.where)}
+        searches = {"find_unused_parameters": Setting(value == "true", named.where)}
         yield Settings("ddp", where, searches if found else {})
     elif said.startswith("fsdp"):
         yield Settings("fsdp", where)

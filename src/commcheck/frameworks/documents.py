@@ -1,9 +1,9 @@
 """Files that hold settings: which kind each is, its content tells.
 
 JSON of DeepSpeed (with comments, as it takes them), FSDP (Hugging Face, accelerate), DDP arguments
-and DDP's logging data; YAML of accelerate, and of Transformers' arguments (LLaMA-Factory, Axolotl);
-Python with calls of DDP, FSDP, fully_shard, Lightning and TrainingArguments; anything else is a
-command line.
+and DDP's logging data; YAML of accelerate, Lightning and of Transformers' arguments (LLaMA-Factory,
+Axolotl); Python with calls of DDP, FSDP, fully_shard, Lightning and TrainingArguments, or with
+DeepSpeed's configuration as a dict; anything else is a command line.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, TRAINER_KEYS
 from commcheck.frameworks.placed import Placed, read_json
 from commcheck.frameworks.settings import Framework, Setting, Settings
 from commcheck.inventory.declared import Notes, Refused
+from commcheck.lazy import regex
 from commcheck.strict_yaml import Items, Node, Pairs, Scalar, compose
 
 WHAT: Final = "config"
+
+_ACCELERATE_FILE: Final = regex(r"accelerate\s+launch\b[\s\S]{0,500}?--config_file[= ]+(\S{1,300})")
 
 FSDP_MARKS: Final = FSDP_KEYS | {
     "transformer_layer_cls_to_wrap", "min_num_params", "use_orig_params", "sync_module_states",
@@ -44,8 +47,10 @@ def read(text: str, file: str) -> tuple[Settings, ...]:
     else:
         found = command.read_text(text, file)
     if not found:
+        other = _ACCELERATE_FILE.search(text)
+        hint = f": they stand in {other[1]}" if other else ""
         raise UsageError(
-            f"{file}: error: no setting of DeepSpeed, DDP, FSDP or Megatron in it [{WHAT}]"
+            f"{file}: error: no setting of DeepSpeed, DDP, FSDP or Megatron in it{hint} [{WHAT}]"
         )
     return found
 
@@ -133,6 +138,8 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
             for key, (at, each) in root.nodes.items()
             if isinstance(each, Scalar) and each.value is not None
         }
+        for each in (given, _section(root, "trainer")):
+            found.extend(calls.strategy(each, file))
         found.extend(
             calls.trainer(given, file, None if _is_empty(root, "fsdp") else section or None)
         )
