@@ -271,6 +271,21 @@ def test_other_units(tmp_path: Path, framework: str, setting: str) -> None:
     assert "{" not in remedy.command
 
 
+def test_where_nothing_is_to_be_set_no_worse_size_is_called_best(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    gradients = [{"elements": 20_000_000, "count": 60}]
+    path.write_text(json.dumps({"backward_ms": 900, "element_bytes": 2, "gradients": gradients}))
+    options = Given(framework="deepspeed", alpha_us=20.0, busbw_gbytes=100.0, ranks=16)
+    screen = analyse_bucket([path], replace(options, current=2e7)).screen
+    now, other = (line.split() for line in screen[2:4])
+    assert other[:2] == ["as", "good"]
+    assert float(other[2]) >= float(now[1])
+    assert "set: no change" in screen[4]
+    assert any("0.18 GB for buckets of this size" in line for line in screen)
+    (best,) = [each for each in analyse_bucket([path], options).screen if " best " in each]
+    assert best
+
+
 def test_without_ready_times_the_backward_is_shared_out() -> None:
     text = json.dumps(
         {"backward_ms": 30, "gradients": [{"bytes": 4, "flops": 1}, {"bytes": 8, "flops": 2}]}
