@@ -14,7 +14,8 @@ What the rules are: ZERO-001, 002 gathers too small; 003 gathered again; 004 all
 reduce-scatter would do; 005 offload without page-locked memory; 006 a setting of another stage;
 007 a key that is misspelt.
 Healthy though odd: stage 0 is plain data parallelism; ``auto`` is the trainer's to fill in; offload
-is a choice of memory over time.
+is a choice of memory over time, and so is stage 2 with accumulation: it reduces gradients after
+every accumulated step, stage 1 once. ``offload_param`` and ZeRO++ do nothing below stage 3.
 """
 
 from __future__ import annotations

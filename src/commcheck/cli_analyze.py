@@ -225,9 +225,7 @@ def config(**options: Any) -> int:
 @click.option(
     "--framework",
     type=click.Choice(["ddp", "deepspeed", "megatron"]),
-    default="ddp",
-    show_default=True,
-    help="Whose unit the answer has: MiB, or elements.",
+    help="Whose unit the answer has: MiB, or elements. Else the trace's, or ddp.",
 )
 @click.option("--current", type=_POSITIVE, metavar="SIZE", help="The size in force, in that unit.")
 @click.option("--alpha", "alpha_us", type=_POSITIVE, metavar="US", help="Latency, without a sweep.")

@@ -199,7 +199,7 @@ def config(*, paths: tuple[Path, ...], device: str, **where: Any) -> int:
 def bucket(
     *,
     paths: tuple[Path, ...],
-    framework: str,
+    framework: str | None,
     current: float | None,
     alpha_us: float | None,
     busbw_gbytes: float | None,
@@ -215,7 +215,7 @@ def bucket(
     from commcheck.bucket.simulate import Costs
 
     given = Given(
-        framework=framework,
+        framework=framework or "",
         current=current,
         alpha_us=alpha_us,
         busbw_gbytes=busbw_gbytes,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,19 @@ def test_a_sweep_of_another_network_decides_nothing(tmp_path: Path) -> None:
     assert verdict.figures
 
 
+def test_a_size_that_the_trace_does_not_have_is_told_so(tmp_path: Path) -> None:
+    """The network is measured against the trace's own buckets, whatever size is said to be set."""
+    path = trace(tmp_path, bucket_mb=16)
+    options = replace(TOLD, current=400.0)
+    notes = analyse_bucket([path], options).notes
+    assert any("other buckets than bucket_cap_mb=400" in note for note in notes)
+    notes = analyse_bucket([path], replace(TOLD, current=16.0)).notes
+    assert not any("other buckets" in note for note in notes)
+    path = trace(tmp_path / "96", bucket_mb=96)
+    verdict = only(verdicts([path], Given(alpha_us=60.0, busbw_gbytes=400.0, current=16.0)))
+    assert "do not belong together" in verdict.reason
+
+
 def test_a_sweep_that_begins_late_tells_nothing_of_small_buckets(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     gradients = [{"bytes": 1_000_000, "count": 50}]
@@ -150,6 +165,46 @@ def test_a_sweep_that_begins_late_tells_nothing_of_small_buckets(tmp_path: Path)
     best = larger.facts["best"]
     assert isinstance(best, dict)
     assert best["cap_bytes"] >= 8e6
+
+
+def retold(path: Path, *pairs: tuple[str, str]) -> Path:
+    """The trace of another framework or type: words of it are replaced."""
+    text = path.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+BF16 = ('"dtype": "Float"', '"dtype": "BFloat16"')
+MEGATRON = ("default_pg", "DATA_PARALLEL_GROUP_WITH_CP")
+
+
+def test_elements_are_as_large_as_the_trace_says(tmp_path: Path) -> None:
+    """Of 16 bits twice as many fit into the same bytes."""
+    options = Given(framework="deepspeed", alpha_us=60.0, busbw_gbytes=20.0)
+    best = []
+    for name in ("fp32", "bf16"):
+        path = trace(tmp_path / name, bucket_mb=96)
+        if name == "bf16":
+            text = retold(path, BF16).read_text()
+            counts = re.compile(r'msg nelems": (\d+)')
+            path.write_text(counts.sub(lambda count: f'msg nelems": {2 * int(count[1])}', text))
+        assert read_work(path).work.total_bytes == pytest.approx(24 * 8e6)
+        found, *_ = verdicts([path], options)
+        best.append(float(str(found.measured["best"])))
+    assert best[1] == 2 * best[0]
+
+
+def test_the_advice_is_for_the_framework_of_the_trace(tmp_path: Path) -> None:
+    path = retold(trace(tmp_path, bucket_mb=96), MEGATRON)
+    verdict, *_ = verdicts([path])
+    assert verdict.remedies[0].command.startswith("--ddp-bucket-size")
+    analysis = analyse_bucket([path], replace(TOLD, framework="ddp"))
+    assert any("is a trace of Megatron, and the advice is for DDP" in n for n in analysis.notes)
+    plain = analyse_bucket([trace(tmp_path / "plain", bucket_mb=96)], TOLD)
+    assert plain.facts["framework"] == "ddp"
 
 
 def test_a_zero3_step_is_refused(tmp_path: Path) -> None:
@@ -214,6 +269,21 @@ def test_other_units(tmp_path: Path, framework: str, setting: str) -> None:
     (remedy,) = verdict.remedies
     assert setting in remedy.command
     assert "{" not in remedy.command
+
+
+def test_where_nothing_is_to_be_set_no_worse_size_is_called_best(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    gradients = [{"elements": 20_000_000, "count": 60}]
+    path.write_text(json.dumps({"backward_ms": 900, "element_bytes": 2, "gradients": gradients}))
+    options = Given(framework="deepspeed", alpha_us=20.0, busbw_gbytes=100.0, ranks=16)
+    screen = analyse_bucket([path], replace(options, current=2e7)).screen
+    now, other = (line.split() for line in screen[2:4])
+    assert other[:2] == ["as", "good"]
+    assert float(other[2]) >= float(now[1])
+    assert "set: no change" in screen[4]
+    assert any("0.18 GB for buckets of this size" in line for line in screen)
+    (best,) = [each for each in analyse_bucket([path], options).screen if " best " in each]
+    assert best
 
 
 def test_without_ready_times_the_backward_is_shared_out() -> None:

@@ -52,11 +52,37 @@ def wrong(text: str, file: str = "ds.json") -> list[tuple[str, Cause | None]]:
     ]
 
 
+KNOWN_KEYS = {
+    "cpu_offload_param": True,
+    "use_all_reduce_for_fetch_params": True,
+    "module_granularity_threshold": 0,
+    "stage3_allgather_sequential": True,
+    "leaf_module": {"classes": []},
+    "mics_shard_size": -1,
+}
+
+
 @pytest.mark.parametrize(
     "section",
-    # By default both values of reduce_scatter end in an all-reduce.
-    [GOOD_2, GOOD_3, {"stage": 3}, {"stage": 0}, {**GOOD_2, "reduce_scatter": False}],
-)
+    [
+        GOOD_2,
+        GOOD_3,
+        {"stage": 3},
+        {"stage": 0},
+        # By default both values of reduce_scatter end in an all-reduce.
+        {**GOOD_2, "reduce_scatter": False},
+        # After the step nothing computes: a large piece hides nothing less.
+        {**GOOD_2, "allgather_bucket_size": 5e9},
+        # Stages 1 and 2 alone gather in these pieces.
+        {**GOOD_3, "allgather_bucket_size": 200},
+        # An offloaded optimizer has contiguous gradients in any case.
+        {**GOOD_2, "contiguous_gradients": False, "offload_optimizer": {
+            "device": "cpu", "pin_memory": True}},
+        {**GOOD_2, "offload_param": {"device": "none"}, "zero_hpz_partition_size": 1},
+        {**GOOD_3, "zero_hpz_partition_size": 8, "zero_quantized_weights": True},
+        {**GOOD_3, **KNOWN_KEYS},
+    ],
+)  # fmt: skip
 def test_a_good_deepspeed_configuration_has_no_finding(section: dict[str, Any]) -> None:
     assert wrong(zero(**section)) == []
 
@@ -79,7 +105,11 @@ DEEPSPEED = [
      causes.SCATTER_OFF),
     ({**GOOD_2, "offload_optimizer": {"device": "cpu"}}, "ZERO-005", causes.OFFLOAD_UNPINNED),
     ({**GOOD_2, "stage3_prefetch_bucket_size": 5e7}, "ZERO-006", causes.OTHER_STAGE),
+    ({**GOOD_2, "offload_param": {"device": "cpu"}}, "ZERO-006", causes.OTHER_STAGE),
+    ({**GOOD_2, "zero_hpz_partition_size": 8}, "ZERO-006", causes.OTHER_STAGE),
+    ({**GOOD_2, "zero_quantized_gradients": True}, "ZERO-006", causes.OTHER_STAGE),
     ({**GOOD_2, "overlap_com": True}, "ZERO-007", causes.MISSPELT),
+    ({**GOOD_2, "cpu_offload_params": True}, "ZERO-007", causes.MISSPELT),
 ]  # fmt: skip
 
 
@@ -90,6 +120,17 @@ def test_deepspeed_rules(section: dict[str, Any], rule: str, cause: Cause) -> No
     assert wrong(zero(**section)) == [(rule, cause)]
 
 
+def test_the_size_that_is_small_is_the_one_to_set() -> None:
+    (verdict,) = [e for e in found(zero(**{**GOOD_2, "allgather_bucket_size": 1e6})) if e.remedies]
+    assert verdict.remedies[0].command == '"allgather_bucket_size": 200000000'
+
+
+def test_overlap_comes_with_what_it_may_cost() -> None:
+    """NaN at stages 1 and 2: DeepSpeed issues 5242 and 7188, mended in 0.19 (pull 7965)."""
+    (verdict,) = [each for each in found(zero(stage=2)) if each.remedies]
+    assert "grad_norm" in verdict.remedies[0].precondition.en
+
+
 def test_auto_is_not_judged_and_said_so(tmp_path: Path) -> None:
     section = {**GOOD_3, "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto"}
     path = tmp_path / "ds.json"
@@ -97,6 +138,23 @@ def test_auto_is_not_judged_and_said_so(tmp_path: Path) -> None:
     analysis = analyse_config([path])
     assert all(result.status is Status.PASS for result in analysis.results)
     assert any(note.startswith("auto ") for note in analysis.notes)
+
+
+def test_what_accumulation_costs_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "ds.json"
+    for stage, told in ((2, True), (1, False), (3, False)):
+        section = {**GOOD_2, "stage": stage}
+        path.write_text(
+            json.dumps({"gradient_accumulation_steps": 8, "zero_optimization": section})
+        )
+        notes = analyse_config([path]).notes
+        assert any("each of the 8 accumulated steps" in note for note in notes) is told
+
+
+def test_where_accelerate_takes_other_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n")
+    assert any("deepspeed_config_file" in note for note in analyse_config([path]).notes)
 
 
 def test_comms_logger() -> None:
@@ -110,6 +168,30 @@ def test_a_reason_names_file_and_line() -> None:
     (verdict,) = [each for each in found(text) if each.status is Status.WARN]
     assert verdict.reason.startswith(f"ds.json:{line}: overlap_comm")
     assert '"overlap_comm": true' in verdict.remedies[0].command
+
+
+def test_a_dict_in_python_is_a_configuration_too() -> None:
+    """Computed values are set, and not known."""
+    text = """import deepspeed
+config = {
+    "train_batch_size": 8,
+    "zero_optimization": {
+        "stage": 2,
+        "overlap_comm": False,
+        "reduce_bucket_size": args.bucket,
+        "offload_optimizer": {"device": "cpu"} if args.offload else None,
+    },
+}
+deepspeed.initialize(config=config)
+"""
+    assert wrong(text, "t.py") == [("OVERLAP-001", causes.OFF)]
+    told = [each.reason for each in found(text, "t.py")]
+    assert any(each.startswith("t.py:6: overlap_comm is false") for each in told)
+    assert any("t.py:7: reduce_bucket_size is args.bucket, which is not known" in e for e in told)
+    computed = text.replace("2,", "cfg.Stage,")
+    assert wrong(computed, "t.py") == []
+    assert any("stage is cfg.stage" in each.reason for each in found(computed, "t.py"))
+    assert wrong('c = {"zero_optimization": cfg}\nDDP(m, bucket_cap_mb=25)', "t.py") == []
 
 
 # --- Megatron -----------------------------------------------------------------------------------
@@ -139,8 +221,27 @@ GOOD = "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer
          + "--tensor-model-parallel-size ${TP}", [("OVERLAP-005", causes.CONNECTIONS)]),
         ("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + LAUNCH + "--use-torch-fsdp2",
          [("OVERLAP-005", causes.CONNECTIONS)]),
+        ("export CUDA_LAUNCH_BLOCKING=1\n" + LAUNCH + GOOD,
+         [("OVERLAP-003", causes.SYNCHRONOUS)]),
+        ("export CUDA_LAUNCH_BLOCKING=0\n" + LAUNCH + GOOD, []),
+        # Ranks of context parallelism reduce gradients with the others.
+        ("export CUDA_DEVICE_MAX_CONNECTIONS=1\n" + LAUNCH + "--tensor-model-parallel-size 8 "
+         "--context-parallel-size 2", [("OVERLAP-001", causes.OFF)]),
+        # For the all-to-all of experts Megatron takes 1 and 32 alike.
+        ("export CUDA_DEVICE_MAX_CONNECTIONS=32\n" + LAUNCH + GOOD
+         + "--tensor-model-parallel-size 2 --overlap-moe-expert-parallel-comm", []),
+        # Under DeepSpeed Megatron reduces nothing, and knows no flag for it.
+        ("deepspeed --num_nodes 2 --num_gpus 8 pretrain_gpt.py --micro-batch-size 4 --deepspeed "
+         "--deepspeed_config ds.json --tensor-model-parallel-size 2", []),
+        ("NPROC_PER_NODE=8 megatron sft --tensor_model_parallel_size 4 --micro_batch_size 1", []),
+        (LAUNCH + GOOD + "--tp-comm-overlap", [("OVERLAP-004", causes.NO_EFFECT)]),
+        (LAUNCH + GOOD + "--tp-comm-overlap --sequence-parallel", []),
+        (LAUNCH + GOOD + "--ddp-num-buckets 8 --ddp-bucket-size 40000000",
+         [("OVERLAP-004", causes.NO_EFFECT)]),
         (LAUNCH + '\nARGS="\n  ' + GOOD.replace(" ", " \\\n  ") + '"', []),
         ("# --ddp-bucket-size 4\n" + LAUNCH + GOOD, []),
+        (LAUNCH + GOOD + "# --ddp-bucket-size 4\nN=8 # TP=2 --overlap-param-gather", []),
+        (LAUNCH + "--num-layers 2 # --overlap-grad-reduce", [("OVERLAP-001", causes.OFF)]),
     ],
 )  # fmt: skip
 def test_megatron_rules(command: str, expected: list[tuple[str, Cause]]) -> None:
@@ -150,6 +251,31 @@ def test_megatron_rules(command: str, expected: list[tuple[str, Cause]]) -> None
 def test_settings_that_cannot_start_fail() -> None:
     verdicts = found(LAUNCH + "--overlap-param-gather --overlap-grad-reduce", "train.sh")
     assert Status.FAIL in [each.status for each in verdicts]
+
+
+BRANCH = "if [ $OVERLAP -eq 1 ]; then\n  ARGS='--tp-comm-overlap'\nfi\n"
+
+
+def test_what_stands_in_a_branch_may_not_be_given() -> None:
+    for script, status in ((BRANCH, Status.WARN), ("ARGS=--tp-comm-overlap\n", Status.FAIL)):
+        worst = [each.status for each in found(script + LAUNCH + GOOD, "t.sh") if each.remedies]
+        assert worst == [status]
+    profiled = "if [ $PROFILE = 1 ]; then\nexport CUDA_LAUNCH_BLOCKING=1\nfi\n"
+    assert wrong(profiled + LAUNCH + GOOD, "t.sh") == []
+
+
+def test_ranks_that_a_script_counts() -> None:
+    script = "A=8\nB=2\nWORLD_SIZE=$(($A*$B))\nmsrun --worker_num $WORLD_SIZE pretrain_gpt.py "
+    assert wrong(ONE + script + TP_8 + "8 --pipeline-model-parallel-size 2", "t.sh") == []
+    assert wrong(ONE + script + TP_8 + "8", "t.sh") == [("OVERLAP-001", causes.OFF)]
+
+
+def test_only_what_changes_the_checkpoint_says_so() -> None:
+    (verdict,) = [each for each in found(LAUNCH, "train.sh") if each.remedies]
+    assert [each.command for each in verdict.remedies] == ["--overlap-grad-reduce"]
+    shards = LAUNCH + "--use-distributed-optimizer"
+    (verdict,) = [each for each in found(shards, "train.sh") if each.remedies]
+    assert "may not load" in verdict.remedies[0].precondition.en
 
 
 def test_megatron_of_unknown_size_is_not_called_broken() -> None:
@@ -201,6 +327,8 @@ def test_variables_of_a_script_are_filled_in(
         ("t.sh", "x.py --ddp_find_unused_parameters $UNUSED", "find_unused_parameters is $UNUSED"),
         ("m.py", "m = DDP(m, bucket_cap_mb=args.cap)", "m.py:1: bucket_cap_mb is args.cap"),
         ("m.py", "m = DDP(m, find_unused_parameters=args.unused)", "parameters is args.unused"),
+        ("m.py", "m = DDP(m, device_ids=[0], **kwargs)", "find_unused_parameters is kwargs"),
+        ("m.py", "m = FSDP(m, **policy)", "m.py:1: backward_prefetch is policy"),
         ("f.json", '{"transformer_layer_cls_to_wrap": ["Layer"]}', "left to Transformers"),
         ("t.sh", "x.py --fsdp 'full_shard auto_wrap'", "left to Transformers"),
         ("m.py", "a = TrainingArguments(fsdp='full_shard')", "left to Transformers"),
@@ -271,6 +399,15 @@ def test_ddp_and_fsdp_rules(file: str, text: str, expected: list[tuple[str, Caus
     assert wrong(text, file) == expected
 
 
+def test_no_static_graph_against_the_search_for_unused_parameters() -> None:
+    """With gradient accumulation it crashes, or reduces nothing: PyTorch issue 143580."""
+    told = found("m = DDP(m, find_unused_parameters=True)", "m.py")
+    (verdict,) = [each for each in told if each.remedies]
+    (remedy,) = verdict.remedies
+    assert "static_graph" not in remedy.command
+    assert "static_graph=True is no way round" in remedy.precondition.en
+
+
 def test_what_was_set_is_not_called_default() -> None:
     """Each check tells its own settings: the bucket of this call is none of the overlap's."""
     told = found("model = DistributedDataParallel(model, bucket_cap_mb=0.5)", "train.py")
@@ -326,6 +463,11 @@ def test_many_small_buckets_in_ddps_log() -> None:
         ("ds.json", "", "ds.json:1:1: error: no JSON"),
         ("ds.json", '{"lr": 1}', "ds.json:1: error: neither DeepSpeed"),
         ("a.sh", "python train.py --lr 1", "a.sh: error: no setting"),
+        ("a.sh", "torchrun --nproc_per_node 8 lora.py --micro_batch_size 8", "a.sh: error: no s"),
+        ("m.py", "from megatron.core.distributed import DistributedDataParallel as DDP\nDDP(c, d)",
+         "m.py: error: no setting"),
+        ("a.sh", "accelerate launch \\\n --num_processes 8 \\\n --config_file conf/a.yaml t.py",
+         "a.sh: error: no setting of DeepSpeed, DDP, FSDP or Megatron in it: they stand in conf/a"),
         ("a.yaml", "fsdp_config:\n  a: b\n  a: c\n", "a.yaml"),
         ("a.yaml", "x: [", "a.yaml:"),
         ("m.py", "def f(:\n", "m.py:1: error: no Python"),

@@ -262,6 +262,8 @@ def test_alpha_that_is_given_makes_it_certain(tmp_path: Path) -> None:
 def test_remedies_are_those_of_the_framework(tmp_path: Path) -> None:
     (verdict,) = judge(job(tmp_path, comm=40, exposed=35, framework="DDP"), Limits(), Known())
     assert verdict.remedies == (remedies.DDP_BUCKETS, remedies.DDP_VIEW)
+    assert "static_graph" not in remedies.DDP_VIEW.command  # crashes with gradient accumulation
+    assert "grad_norm" in remedies.DEEPSPEED_OVERLAP.precondition.en
     (verdict,) = judge(job(tmp_path, comm=40, exposed=35), Limits(), Known())
     assert verdict.remedies == causes.NOT_OVERLAPPED.remedies
     alone = job(tmp_path, comm=40, exposed=35).ranks[0]

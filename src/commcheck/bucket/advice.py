@@ -70,6 +70,7 @@ class Advice:
     capped: bool
     half_bytes: float
     memory_bytes: float | None
+    memory_now_bytes: float | None
 
 
 def default_of(framework: Framework, ranks: int | None) -> Now:
@@ -139,6 +140,13 @@ def advise(
         capped=any(each.step_us < (1 - NEAR) * best.step_us for each in found[len(fitting) :]),
         half_bytes=link.half_bytes,
         memory_bytes=memory_of(framework, cap_bytes, work.total_bytes),
+        memory_now_bytes=memory_of(
+            framework,
+            compared.largest_bytes
+            if now.value is None
+            else framework.bytes_of(now.value, work.element_bytes),
+            work.total_bytes,
+        ),
     )
 
 

@@ -30,7 +30,7 @@ _INSIDE: Final = regex(r"tensor|(?<![a-z])tp(?![a-z])|(?<!data_)model_parallel|p
 """Groups whose collectives belong to a layer or stage, not to gradients."""
 
 _UNIT_BYTES: Final = 4
-"""Gradients are taken for float32 where the trace does not tell: DDP's and Megatron's default."""
+"""Gradients are taken for float32 where the trace names no type: DDP's and Megatron's default."""
 
 
 class NoGradients(Exception):
@@ -60,8 +60,8 @@ def read_work(path: Path) -> Traced:
     """Read one rank's trace. Raises ``NoGradients``, and ``trace.source.Foreign`` for no trace."""
     trace = read(path)
     link_records(trace)
-    name = framework(trace.annotations)
     device = _busiest(trace)
+    name = framework(trace.annotations, {moved.about for moved, _ in device.transfers.values()})
     steps = [_step(trace, device, window) for window in windows(trace, device)[0]]
     good = [step for step in steps if step is not None]
     if name in _GATHERED or any(step.gathers for step in good):
@@ -88,6 +88,7 @@ class _Step:
     step_us: float
     after_us: float
     ranks: int
+    element_bytes: int
     scatters: bool
     gathers: bool  # parameters, between reductions: they are sharded
     is_exact: bool
@@ -184,6 +185,7 @@ def _measured(
         step_us=(window.end - window.start) / 1e3,
         after_us=after_us,
         ranks=max((each.group_size for each in sized), default=0),
+        element_bytes=max(sized, key=lambda each: each.size_bytes or 0).element_bytes,
         scatters=kind == "reduce_scatter",
         gathers=False,
         is_exact=True,
@@ -209,7 +211,7 @@ def _traced(path: Path, trace: Trace, name: str, step: _Step, all_steps: Sequenc
         before_us=0.0,
         backward_us=step.backward_us,
         after_us=step.after_us,
-        element_bytes=_UNIT_BYTES,
+        element_bytes=step.element_bytes or _UNIT_BYTES,
         notes=tuple(notes),
     )
     link, why = None, ""

@@ -44,13 +44,17 @@ _REMEDY: Final[Mapping[str, Remedy]] = {
 
 
 def judge(
-    advice: Advice, work: Work, link: Link, limits: Limits, traced_us: float | None = None
+    advice: Advice,
+    work: Work,
+    link: Link,
+    limits: Limits,
+    traced: tuple[float, float] | None = None,
 ) -> tuple[Verdict, ...]:
     """One verdict on the size; one more where no size hides the communication.
 
-    ``traced_us``: the step as it was measured with the buckets that are compared with.
+    ``traced``: the step in us as it was measured, and as it is predicted with its own buckets.
     """
-    doubt = _doubt(advice, link, limits, traced_us)
+    doubt = _doubt(advice, link, limits, traced)
     if doubt is not None:
         return (replace(doubt, figures=(figure(advice, work),)),)
     verdicts = [_on_size(advice, limits)]
@@ -74,13 +78,15 @@ def judge(
     return tuple(verdicts)
 
 
-def _doubt(advice: Advice, link: Link, limits: Limits, traced_us: float | None) -> Verdict | None:
+def _doubt(
+    advice: Advice, link: Link, limits: Limits, traced: tuple[float, float] | None
+) -> Verdict | None:
     """Why the inputs do not carry an advice."""
     now = advice.now
-    if traced_us is not None and abs(now.step_us / traced_us - 1) > limits.misfit:
+    if traced is not None and abs(traced[1] / traced[0] - 1) > limits.misfit:
         return undecidable(
-            f"the traced step took {traced_us / 1e3:.1f} ms, and with the network of {link.source} "
-            f"it is predicted with {now.step_us / 1e3:.1f} ms: they do not belong together",
+            f"the traced step took {traced[0] / 1e3:.1f} ms, and with the network of {link.source} "
+            f"it is predicted with {traced[1] / 1e3:.1f} ms: they do not belong together",
             turn_on="give a sweep of the job's own hosts and ranks",
         )
     if now.mean_bytes < link.least_bytes:
@@ -159,7 +165,7 @@ def screen(advice: Advice, work: Work, link: Link, verdicts: tuple[Verdict, ...]
         f"({link.source})",
         f"  now          {now.step_us / 1e3:8.1f} ms, {now.exposed_us / 1e3:7.1f} ms exposed, "
         f"{_count(now.buckets)}: {advice.compared.told}",
-        f"  best         {best.step_us / 1e3:8.1f} ms, {best.exposed_us / 1e3:7.1f} ms exposed, "
+        f"  {_label(advice)}{best.step_us / 1e3:8.1f} ms, {best.exposed_us / 1e3:7.1f} ms exposed, "
         f"{_count(best.buckets)}: {setting}{_same(advice)}",
     ]
     if verdicts[0].status is Status.SKIP:
@@ -171,8 +177,15 @@ def screen(advice: Advice, work: Work, link: Link, verdicts: tuple[Verdict, ...]
             f"set: {setting}: the step takes {advice.gain:.0%} less ({advice.gain_low:.0%} to "
             f"{advice.gain_high:.0%} if the inputs are off)"
         )
-    lines += _remarks(advice, work, is_low=link.is_measured_low)
+    changes = verdicts[0].status is not Status.PASS
+    memory = advice.memory_bytes if changes else advice.memory_now_bytes
+    lines += _remarks(advice, work, memory, is_low=link.is_measured_low)
     return lines
+
+
+def _label(advice: Advice) -> str:
+    """Of sizes that are as good as each other the largest is named, which may be the slower one."""
+    return "best         " if advice.best.step_us <= advice.now.step_us else "as good      "
 
 
 def _same(advice: Advice) -> str:
@@ -184,7 +197,8 @@ def _same(advice: Advice) -> str:
     return f" ({low:g} to {high:g} give the same buckets)"
 
 
-def _remarks(advice: Advice, work: Work, *, is_low: bool) -> list[str]:
+def _remarks(advice: Advice, work: Work, memory_bytes: float | None, *, is_low: bool) -> list[str]:
+    """What else to know; ``memory_bytes``: of the size that is to be set, or to be left."""
     lines = []
     if is_low:
         half = LATENCY_FACTOR * advice.half_bytes
@@ -192,9 +206,9 @@ def _remarks(advice: Advice, work: Work, *, is_low: bool) -> list[str]:
             f"  below {half / 1e6:.2g} MB ({LATENCY_FACTOR} x latency x bandwidth) a bucket is "
             "bound by latency"
         )
-    if advice.framework is DEEPSPEED and advice.memory_bytes is not None:
+    if advice.framework is DEEPSPEED and memory_bytes is not None:
         lines.append(
-            f"  memory       {advice.memory_bytes / 1e9:.2f} GB for buckets of this size "
+            f"  memory       {memory_bytes / 1e9:.2f} GB for buckets of this size "
             "(4.5 x its bytes, with overlap_comm)"
         )
         if advice.capped:

@@ -11,13 +11,13 @@ from typing import Final
 
 from commcheck.analysis import Analysis
 from commcheck.bucket import description, layout
-from commcheck.bucket.advice import Advice, Now, advise, default_of
+from commcheck.bucket.advice import FLAT, Advice, Now, advise, default_of
 from commcheck.bucket.description import Description
 from commcheck.bucket.from_trace import NoGradients, Traced, read_work
 from commcheck.bucket.judge import Limits, judge, screen
 from commcheck.bucket.layout import Framework
 from commcheck.bucket.link import Link, given, of_sweep
-from commcheck.bucket.simulate import Costs
+from commcheck.bucket.simulate import Costs, outcome, sizes_of
 from commcheck.bucket.work import Work, laid_over
 from commcheck.check import limits_of, undecidable
 from commcheck.errors import ParseError, UsageError
@@ -50,13 +50,13 @@ CLOSING: Final = (
 class Given:
     """What the caller knows and no file says; None: not told.
 
-    ``framework``: "ddp", "deepspeed" or "megatron". ``current``: the size in force, in its unit
-    (MiB, elements). ``alpha_us`` and ``busbw_gbytes``: the network, instead of a sweep. ``ranks``:
-    data-parallel size. ``element_bytes``: of a gradient on the wire. ``free_bytes``: what
-    buckets may take.
+    ``framework``: "ddp", "deepspeed" or "megatron"; "": the trace's, else DDP. ``current``: the
+    size in force, in its unit (MiB, elements). ``alpha_us`` and ``busbw_gbytes``: the network,
+    instead of a sweep. ``ranks``: data-parallel size. ``element_bytes``: of a gradient on the wire.
+    ``free_bytes``: what buckets may take.
     """
 
-    framework: str = "ddp"
+    framework: str = ""
     current: float | None = None
     alpha_us: float | None = None
     busbw_gbytes: float | None = None
@@ -86,7 +86,7 @@ def analyse_bucket(
     Which file is what, their content tells. Raises ``UsageError``, one line, for a file that is
     none of them, and where options contradict each other or the files.
     """
-    framework = _framework(options)
+    _framework(options.framework)  # a wrong name is told before files are read
     files = _Files([], [], [], [])
     refused: list[str] = []
     for path in dict.fromkeys(paths):
@@ -100,6 +100,12 @@ def analyse_bucket(
     if work is None:
         reason, turn_on = refused[0], ""
         return _analysis(name, (undecidable(reason, turn_on=turn_on),), files.notes, [], {}, limits)
+    shown = _SHOWN.get(traced.framework, "") if traced is not None else ""
+    framework = _framework(options.framework or shown)
+    if shown not in ("", framework.name) and traced is not None:
+        files.notes.append(
+            f"{work.name} is a trace of {traced.framework}, and the advice is for {framework.title}"
+        )
     link = _link(files, options, traced, work)
     if isinstance(link, Verdict):
         return _analysis(work.name, (link,), files.notes, [], {}, limits)
@@ -111,14 +117,14 @@ def analyse_bucket(
         advice = advise(work, link, costs, framework, now, options.free_bytes)
     except ValueError as error:
         raise UsageError(f"error: {error} [bucket]") from None
-    measured = traced.step_us if traced is not None and now.ends else None
-    verdicts = judge(advice, work, link, limits, measured)
+    calibration = _as_traced(traced, work, link, costs)
+    verdicts = judge(advice, work, link, limits, calibration)
     if link.least_bytes:
         files.notes.append(
             f"{link.source} begins at {link.least_bytes / 1e6:.1f} MB: smaller buckets are not "
             "advised"
         )
-    notes = [*files.notes, *work.notes, *_calibration(advice, traced), CLOSING]
+    notes = [*files.notes, *work.notes, *_calibration(advice, calibration), CLOSING]
     return _analysis(
         work.name,
         verdicts,
@@ -129,14 +135,16 @@ def analyse_bucket(
     )
 
 
-def _framework(options: Given) -> Framework:
+_SHOWN: Final = {"DDP": "ddp", "DeepSpeed": "deepspeed", "Megatron": "megatron"}
+"""By what a trace gives away."""
+
+
+def _framework(name: str) -> Framework:
     try:
-        return layout.FRAMEWORKS[options.framework]
+        return layout.FRAMEWORKS[name or layout.DDP.name]
     except KeyError:
         known = ", ".join(layout.FRAMEWORKS)
-        raise UsageError(
-            f"error: no framework {options.framework!r}, known are {known} [bucket]"
-        ) from None
+        raise UsageError(f"error: no framework {name!r}, known are {known} [bucket]") from None
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -271,15 +279,32 @@ def _now(framework: Framework, options: Given, traced: Traced | None, work: Work
     return default_of(framework, ranks)
 
 
-def _calibration(advice: Advice, traced: Traced | None) -> list[str]:
+def _as_traced(
+    traced: Traced | None, work: Work, link: Link, costs: Costs
+) -> tuple[float, float] | None:
+    """The traced step in us, and as it is predicted with its own buckets; None: not known."""
+    if traced is None or work.source != "trace":
+        return None
+    copied = work.with_copies(costs.copy_us_per_mb / 1e6)
+    one = outcome(copied, sizes_of(copied.sums, traced.ends), traced.ends, link, costs)
+    return traced.step_us, one.step_us
+
+
+def _calibration(advice: Advice, both: tuple[float, float] | None) -> list[str]:
     """How far the prediction is from the step it was made of."""
-    if traced is None or not advice.compared.ends:
+    if both is None:
         return []
-    off = advice.now.step_us / traced.step_us - 1
-    return [
-        f"the traced step took {traced.step_us / 1e3:.1f} ms, and is predicted with "
-        f"{advice.now.step_us / 1e3:.1f} ms ({off:+.1%})"
+    step_us, shown_us = both
+    notes = [
+        f"the traced step took {step_us / 1e3:.1f} ms, and is predicted with "
+        f"{shown_us / 1e3:.1f} ms ({shown_us / step_us - 1:+.1%})"
     ]
+    if not advice.compared.ends and abs(advice.now.step_us / shown_us - 1) > FLAT:
+        notes.append(
+            f"the trace was made with other buckets than {advice.compared.told} gives: with those "
+            f"its step is predicted with {advice.now.step_us / 1e3:.1f} ms"
+        )
+    return notes
 
 
 # --- out ----------------------------------------------------------------------------------------

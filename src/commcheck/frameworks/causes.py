@@ -46,6 +46,12 @@ DEEPSPEED_BUCKET = _set(
     "DeepSpeed：单位为元素个数而非字节。启用 overlap_comm 时占用约 4.5 倍桶字节的显存。",
     _MEMORY,
 )
+GATHER_BUCKET = _set(
+    '"allgather_bucket_size": {value}',
+    "DeepSpeed: elements, not bytes. Parameters are gathered in such pieces after the step.",
+    "DeepSpeed：单位为元素个数而非字节。步结束后按此大小分块收集参数。",
+    _MEMORY,
+)
 MEGATRON_BUCKET = _set(
     "--ddp-bucket-size {value}",
     "Megatron: elements, not bytes; needs --overlap-grad-reduce.",
@@ -59,9 +65,10 @@ ADVISE = _set(
 )
 FEWER_BYTES = _set(
     "gradient_accumulation_steps, communication_data_type or a bf16 compression hook",
-    "Communicates less often or fewer bytes: a longer backward pass hides more, half the bytes "
-    "take half the time.",
-    "减少通信次数或字节数：更长的计算能掩盖更多通信，字节减半则耗时减半。",
+    "Communicates less often or fewer bytes: half the bytes take half the time. Accumulation helps "
+    "DDP, Megatron and ZeRO-1; ZeRO-2 and 3 reduce gradients after every accumulated step.",
+    "减少通信次数或字节数：字节减半则耗时减半。梯度累积对 DDP、Megatron、ZeRO-1 有效；"
+    "ZeRO-2 与 3 每个累积步都要归约梯度。",
     Words(
         "Accumulation changes the global batch, compression the numbers: try the loss curve.",
         "累积会改变全局批大小，压缩会影响数值：请先验证损失曲线。",
@@ -86,7 +93,7 @@ TOO_SMALL = Cause(
         "Each collective pays its latency anew: many small ones take longer than few large ones.",
         "每次集合通信都要付一次延迟：许多小桶比少数大桶更慢。",
     ),
-    remedies=(DDP_BUCKET, DEEPSPEED_BUCKET, MEGATRON_BUCKET, ADVISE),
+    remedies=(DDP_BUCKET, DEEPSPEED_BUCKET, GATHER_BUCKET, MEGATRON_BUCKET, ADVISE),
 )
 TOO_LARGE = Cause(
     slug="bucket-too-large",
@@ -115,7 +122,7 @@ UNIT = Cause(
         "elements.",
         "该数值只有在另一种单位下才合理：DDP 为 MiB，DeepSpeed 与 Megatron 为元素个数。",
     ),
-    remedies=(DDP_BUCKET, DEEPSPEED_BUCKET, MEGATRON_BUCKET),
+    remedies=(DDP_BUCKET, DEEPSPEED_BUCKET, GATHER_BUCKET, MEGATRON_BUCKET),
 )
 COPIES = Cause(
     slug="bucket-copies",
@@ -131,19 +138,50 @@ COPIES = Cause(
 
 DEEPSPEED_OVERLAP = _set(
     '"overlap_comm": true, "contiguous_gradients": true',
-    "DeepSpeed: reduces gradients on a stream of its own while the backward pass goes on.",
-    "DeepSpeed：反向计算期间在独立流上归约梯度。",
-    _MEMORY,
+    "DeepSpeed: reduces gradients on a stream of its own while the backward pass goes on; stage 1 "
+    "only from 0.14 on.",
+    "DeepSpeed：反向计算期间在独立流上归约梯度；阶段 1 自 0.14 起支持。",
+    Words(
+        "4.5 times the bucket's bytes are free on every rank. Compare loss and grad_norm of the "
+        "first steps: at stages 1 and 2 releases from 0.12.4 to 0.18 could end in NaN "
+        "(DeepSpeed issues 5242 and 7188, pull 7965).",
+        "每个 rank 有 4.5 倍桶字节的空闲显存。请对比最初若干步的 loss 与 grad_norm：阶段 1、2 在 "
+        "0.12.4 至 0.18 各版本可能出现 NaN（DeepSpeed issue 5242、7188，PR 7965）。",
+    ),
 )
 MEGATRON_OVERLAP = _set(
     "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer",
     "Megatron: reduces gradients during the backward and gathers parameters during the forward.",
     "Megatron：反向期间归约梯度，前向期间收集参数。",
+    Words(
+        "Takes effect with the next start. Where the job had no distributed optimizer, try its "
+        "checkpoint first: the optimizer's state may not load.",
+        "下次启动时生效。若原作业未用分布式优化器，请先试加载检查点：优化器状态可能无法载入。",
+    ),
+)
+MEGATRON_REDUCE = _set(
+    "--overlap-grad-reduce",
+    "Megatron: reduces gradients in buckets during the backward pass.",
+    "Megatron：反向期间分桶归约梯度。",
+)
+MEGATRON_SEQUENCE = _set(
+    "--sequence-parallel",
+    "Megatron: tensor-parallel overlap works on activations that are split along the sequence; "
+    "with --tensor-model-parallel-size 1 remove --tp-comm-overlap instead.",
+    "Megatron：张量并行通信重叠要求激活按序列切分；--tensor-model-parallel-size 为 1 时应去掉 "
+    "--tp-comm-overlap。",
+)
+ONE_SIZE = _set(
+    "--ddp-bucket-size or --ddp-num-buckets, not both",
+    "Megatron: each of them gives the size of a bucket.",
+    "Megatron：二者都用于确定桶大小，只能设一个。",
 )
 FSDP_PREFETCH = _set(
     "backward_prefetch: BACKWARD_PRE",
-    "FSDP: gathers the next unit while this one computes; takes the memory of one more unit.",
-    "FSDP：计算当前单元时预取下一单元；多占一个单元的显存。",
+    "FSDP: gathers the next unit while this one computes; takes the memory of one more unit. In "
+    "Accelerate's YAML the key is fsdp_backward_prefetch.",
+    "FSDP：计算当前单元时预取下一单元；多占一个单元的显存。Accelerate YAML 中键名为 "
+    "fsdp_backward_prefetch。",
     _MEMORY,
 )
 CONNECTIONS_ONE = _set(
@@ -161,13 +199,24 @@ NO_LOGGER = _set(
     "DeepSpeed: the logger makes each collective synchronous to time it.",
     "DeepSpeed：通信日志为计时会把每次集合通信变为同步。",
 )
+NO_BLOCKING = _set(
+    "unset {value}",
+    "Kernels are launched without waiting for the one before.",
+    "下发内核时不再等待前一个完成。",
+)
 NO_UNUSED = _set(
-    "DistributedDataParallel(model, find_unused_parameters=False, static_graph=True)",
-    "DDP: no walk through the graph at each step, and buckets are rebuilt in ready order.",
-    "DDP：无需每步遍历计算图，且桶按就绪顺序重建。",
+    "DistributedDataParallel(model, find_unused_parameters=False)",
+    "DDP: no walk through the graph at each step, and buckets are rebuilt in ready order. "
+    "Transformers: ddp_find_unused_parameters=False; Lightning: strategy='ddp'.",
+    "DDP：无需每步遍历计算图，且桶按就绪顺序重建。Transformers："
+    "ddp_find_unused_parameters=False；Lightning：strategy='ddp'。",
     Words(
-        "Every step uses the same parameters; else DDP ends with an error.",
-        "各步使用相同的参数；否则 DDP 会报错退出。",
+        "Every step uses every parameter, else DDP ends with an error: DDP logs 'did not find any "
+        "unused parameters' where it is so. static_graph=True is no way round it with gradient "
+        "accumulation: since torch 2.1 it may crash or reduce nothing (PyTorch issue 143580).",
+        "每步都用到所有参数，否则 DDP 报错退出；若如此，DDP 日志会有 'did not find any unused "
+        "parameters'。有梯度累积时不要改用 static_graph=True：torch 2.1 起可能崩溃或不再归约梯度"
+        "（PyTorch issue 143580）。",
     ),
 )
 
@@ -178,16 +227,17 @@ OFF = Cause(
         "Gradients are reduced after they are computed, not while: all of that time is exposed.",
         "梯度在计算完之后才归约：这段时间完全暴露。",
     ),
-    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP),
+    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP, MEGATRON_REDUCE),
 )
 NO_EFFECT = Cause(
     slug="overlap-without-effect",
     title=Words("An overlap setting that has no effect", "重叠设置不起作用"),
     meaning=Words(
-        "A setting needs another one that is not set: it is ignored, or the job does not start.",
-        "该设置依赖另一项未启用的设置：会被忽略，或作业无法启动。",
+        "A setting needs another one that is not set, or excludes one that is: it is ignored, or "
+        "the job does not start.",
+        "该设置依赖未启用的另一项，或与已启用的一项互斥：会被忽略，或作业无法启动。",
     ),
-    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP),
+    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP, MEGATRON_REDUCE, MEGATRON_SEQUENCE, ONE_SIZE),
 )
 PREFETCH_OFF = Cause(
     slug="overlap-no-prefetch",
@@ -217,7 +267,7 @@ SYNCHRONOUS = Cause(
         "A tool for finding errors or for timing is left on: nothing overlaps while it is.",
         "调试或计时工具未关闭：期间没有任何重叠。",
     ),
-    remedies=(NO_LOGGER,),
+    remedies=(NO_LOGGER, NO_BLOCKING),
 )
 UNUSED = Cause(
     slug="overlap-find-unused",

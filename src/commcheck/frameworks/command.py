@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from commcheck.frameworks.settings import Framework, Setting, Settings
+from commcheck.frameworks.settings import NOT_SET, OLD_NAME, Framework, Setting, Settings
 from commcheck.lazy import dataclass, regex
 
 
@@ -37,6 +37,7 @@ MEGATRON: Final[Mapping[str, str]] = {
     "use_megatron_fsdp": "flag",
     "use_custom_fsdp": "flag",
     "tp_comm_overlap": "flag",
+    "overlap_moe_expert_parallel_comm": "flag",
 }
 DDP: Final[Mapping[str, str]] = {
     "ddp_bucket_cap_mb": "number",
@@ -61,11 +62,26 @@ LAUNCH: Final[Mapping[str, str]] = {
     "num_gpus": "number",
     "num_nodes": "number",
 }
-KNOWN: Final[Mapping[str, str]] = {**MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAUNCH}
-_ONLY_MEGATRON: Final = MEGATRON.keys() | {"micro_batch_size", "num_attention_heads"}
+TRAINER: Final[Mapping[str, str]] = {
+    "gradient_checkpointing": "flag",
+    "activation_checkpointing": "flag",
+}
+KNOWN: Final[Mapping[str, str]] = {**MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAUNCH, **TRAINER}
+_ONLY_MEGATRON: Final = MEGATRON.keys() - {"sequence_parallel", "context_parallel_size"}
+_MEGATRON_TOGETHER: Final = frozenset({"micro_batch_size", "num_attention_heads"})
+"""Each of the two alone others have, too."""
+
+_SWIFT: Final = "megatron"
+"""``megatron sft``: ms-swift sets CUDA_DEVICE_MAX_CONNECTIONS=1 where nobody does (swift/cli)."""
+
 _MEGATRON_SCRIPT: Final = regex(r"(^|/)pretrain_\w+\.py$")
 _NO: Final = frozenset({"false", "no", "0", "off", "none"})
-ENVIRON: Final = frozenset({"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE"})
+BLOCKING: Final = ("CUDA_LAUNCH_BLOCKING", "ASCEND_LAUNCH_BLOCKING")
+"""Under 1 the host waits for each kernel (CUDA programming guide; torch_npu)."""
+
+ENVIRON: Final = frozenset(
+    {"CUDA_DEVICE_MAX_CONNECTIONS", "WORLD_SIZE", "LOCAL_WORLD_SIZE", *BLOCKING}
+)
 _ASSIGNED: Final = regex(
     r"(?<![\w${-])([A-Za-z_]\w*)=(?:\"([^\"]*)\"|'([^']*)'|((?:\$\{[^}]{0,200}\}|[^\s;\"'])*))"
 )
@@ -89,7 +105,9 @@ def read_flags(words: Sequence[Word]) -> Flags:
     programs = []
     for place, (text, where) in enumerate(words):
         if not text.startswith("--"):
-            if text.endswith(".py") or text in ("deepspeed", "torchrun"):
+            follows = words[place + 1].text if place + 1 < len(words) else ""
+            is_swift = text == _SWIFT and follows in ("pt", "sft", "rlhf")
+            if is_swift or text.endswith(".py") or text in ("deepspeed", "torchrun"):
                 programs.append(text)
             continue
         flag, equals, value = text[2:].partition("=")
@@ -137,6 +155,7 @@ def settings_of(
     environ: Mapping[str, Setting] | None,
     *,
     runs: bool = False,
+    branches: bool = False,
     ranks: int | None = None,
 ) -> tuple[Settings, ...]:
     """The settings of each framework that a command uses."""
@@ -147,24 +166,68 @@ def settings_of(
         values = {_NAMES.get(n, n): flags.values[n] for n in names if n in flags.values}
         if "fsdp" in values and not elsewhere:
             values = left_to_transformers(values, where)
-        found.append(Settings(framework, where, values, environ, ranks, runs, elsewhere))
+        if framework == "ddp" and "ddp_bucket_cap_mb" in flags.values:
+            values = _searched_by_transformers(values, where, flags)
+        found.append(Settings(framework, where, values, environ, ranks, runs, branches, elsewhere))
 
-    is_megatron = bool(flags.all_names & _ONLY_MEGATRON) or any(
-        _MEGATRON_SCRIPT.search(each) for each in flags.programs
-    )
-    if is_megatron:
+    if _SWIFT in flags.programs and environ is not None:
+        environ = {"CUDA_DEVICE_MAX_CONNECTIONS": Setting("1", where), **environ}
+    shards = flags.all_names & DEEPSPEED.keys() or "fsdp" in flags.values
+    if _is_megatron(flags):
         add("megatron", MEGATRON)
-    if flags.values.keys() & DDP.keys():
+    if flags.values.keys() & DDP.keys() and not shards:  # else DDP wraps nothing
         add("ddp", DDP)
     if flags.values.keys() & FSDP.keys():
         file = flags.values.get("fsdp_config")
         add("fsdp", FSDP, str(file.value) if file else "")
     for name in ("deepspeed_config", "deepspeed"):
         file = flags.values.get(name)
-        if file and str(file.value).endswith(".json"):
+        if file and (str(file.value).endswith(".json") or _is_left(str(file.value))):
             add("deepspeed", (), str(file.value))
             break
     return tuple(found)
+
+
+def _is_megatron(flags: Flags) -> bool:
+    """Megatron that reduces gradients itself: under DeepSpeed its flags only shape the model."""
+    if flags.all_names & DEEPSPEED.keys():
+        return False
+    return bool(
+        flags.all_names & _ONLY_MEGATRON
+        or flags.all_names >= _MEGATRON_TOGETHER
+        or any(each == _SWIFT or _MEGATRON_SCRIPT.search(each) for each in flags.programs)
+    )
+
+
+def _searched_by_transformers(
+    values: Mapping[str, Setting], where: str, flags: Flags
+) -> dict[str, Setting]:
+    """With the search for unused parameters, which Transformers' trainer turns on by itself.
+
+    It does unless activations are checkpointed. Source: transformers src/transformers/trainer.py.
+    """
+    checkpoints = [flags.values[name].value for name in TRAINER if name in flags.values]
+    if "find_unused_parameters" in values or True in checkpoints:
+        return dict(values)
+    text = "left to Transformers (on without gradient checkpointing)"
+    return {**values, "find_unused_parameters": Setting(text, where, is_known=False)}
+
+
+def under_accelerate(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
+    """FSDP's settings as Accelerate takes them.
+
+    FSDP2 gathers ahead by itself; FSDP1 only where it is told to, under the one name that
+    Accelerate reads since 1.0. Source: accelerate commands/launch.py, utils/dataclasses.py.
+    """
+    version = values.get("version")
+    others = {name: each for name, each in values.items() if "backward_prefetch" not in name}
+    if version and str(version.value) == "2":
+        return others
+    old = values.get(OLD_NAME)
+    told = values.get("backward_prefetch")
+    if told is None and old is not None and "NO_" not in str(old.value).upper():
+        told = Setting(OLD_NAME, old.where)
+    return {**others, "backward_prefetch": told or Setting(NOT_SET, where)}
 
 
 def left_to_transformers(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
@@ -174,7 +237,9 @@ def left_to_transformers(values: Mapping[str, Setting], where: str) -> dict[str,
     Source: transformers src/transformers/training_args.py.
     """
     version = values.get("version")
-    if "backward_prefetch" in values or (version and str(version.value) == "2"):
+    if version and str(version.value) == "2":
+        return {name: each for name, each in values.items() if name != "backward_prefetch"}
+    if "backward_prefetch" in values:
         return dict(values)
     text = "off" if version else "left to Transformers (off before version 5)"
     return {**values, "backward_prefetch": Setting(text, where, is_known=bool(version))}
@@ -205,6 +270,10 @@ def _ranks(flags: Flags) -> int | None:
 # --- texts --------------------------------------------------------------------------------------
 
 _SEPARATOR: Final = regex(r"[;&|]+$")
+_OPENS: Final = regex(r"(?:^|;)\s*(?:if|case)\s")
+_CLOSES: Final = regex(r"(?:^|;)\s*(?:fi|esac)\b")
+_PRODUCT: Final = regex(r"\$\(\(\s*(\d{1,7})\s*\*\s*(\d{1,7})\s*\)\)")
+"""``$((8*2))``, as scripts count their ranks."""
 _WORD: Final = regex(r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"'])+")
 
 
@@ -216,8 +285,8 @@ def read_text(
     ``given``: variables that are set before it begins; of Slurm's ``#SBATCH`` those are known too.
 
     Flags may be collected in variables (``ARGS="--overlap-grad-reduce"``) all over a script: they
-    are taken together, as one job. A variable (``$TP``) is filled in where it is set, or by its
-    default (``${TP:-8}``); else its flag is set to what nobody knows.
+    are taken together, as one job, those of all its branches too. A variable (``$TP``) is filled in
+    where it is set, or by its default (``${TP:-8}``); else its flag is set to what nobody knows.
     """
     if "\0" in text:
         words = [Word(each, file) for each in text.split("\0") if each]
@@ -225,11 +294,18 @@ def read_text(
     words = []
     asked = _asked_of_slurm(text, file)
     variables = {**asked, **given}
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("#"):
-            continue
+    depth, branches = 0, False
+    for number, whole in enumerate(text.splitlines(), 1):
+        ends = (match.start() for match in _WORD.finditer(whole) if match[0].startswith("#"))
+        line = whole[: next(ends, None)]
         where = f"{file}:{number}"
+        opens, closes = len(_OPENS.findall(line)), len(_CLOSES.findall(line))
+        in_branch = depth + opens > 0
+        depth = max(depth + opens - closes, 0)
+        branches = branches or (in_branch and "--" in line)
         for match in _ASSIGNED.finditer(line):
+            if in_branch and match[1] in BLOCKING:
+                continue  # while profiling, say
             value = filled(match[2] or match[3] or match[4] or "", variables)
             variables[match[1]] = Setting(value, where, not _is_left(value))
         for match in _WORD.finditer(line):
@@ -237,7 +313,8 @@ def read_text(
     words = [Word(filled(text, variables), where) for text, where in words]
     environ = {name: variables[name] for name in ENVIRON & variables.keys()}
     flags = read_flags(words)
-    return settings_of(flags, file, environ, ranks=_tasks(words, flags, asked))
+    ranks = _tasks(words, flags, asked)
+    return settings_of(flags, file, environ, ranks=ranks, branches=branches)
 
 
 _ASKED: Final = regex(
@@ -299,4 +376,6 @@ def filled(text: str, variables: Mapping[str, Setting]) -> str:
         told = match[3] if found is None else str(found.value)
         return match[0] if not told or " " in told else told.strip("\"'")
 
-    return _EXPANDED.sub(value, text)
+    return _PRODUCT.sub(
+        lambda match: str(int(match[1]) * int(match[2])), _EXPANDED.sub(value, text)
+    )

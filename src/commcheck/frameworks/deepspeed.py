@@ -16,8 +16,9 @@ from commcheck.frameworks.settings import AUTO, Setting, Settings
 
 WHAT: Final = "config"
 ZERO: Final = "zero_optimization"
+ACCUMULATION: Final = "gradient_accumulation_steps"
 
-Form = Literal["number", "flag", "word"]
+Form = Literal["number", "signed", "flag", "word"]
 
 KEYS: Final[Mapping[str, Form]] = {
     "stage": "number",
@@ -35,6 +36,8 @@ KEYS: Final[Mapping[str, Form]] = {
     "stage3_max_live_parameters": "number",
     "stage3_max_reuse_distance": "number",
     "stage3_module_granularity_threshold": "number",
+    "stage3_use_all_reduce_for_fetch_params": "flag",
+    "stage3_allgather_sequential": "flag",
     "stage3_gather_16bit_weights_on_model_save": "flag",
     "stage3_gather_fp16_weights_on_model_save": "flag",
     "zero_hpz_partition_size": "number",
@@ -47,12 +50,17 @@ KEYS: Final[Mapping[str, Form]] = {
     "ignore_unused_parameters": "flag",
     "legacy_stage1": "flag",
     "cpu_offload": "flag",
-    "cpu_offload_params": "flag",
+    "cpu_offload_param": "flag",
     "cpu_offload_use_pin_memory": "flag",
     "memory_efficient_linear": "flag",
     "override_module_apply": "flag",
     "log_trace_cache_warnings": "flag",
-    "mics_shard_size": "number",
+    "enable_sanity_checks": "flag",
+    "parameter_alignment": "flag",
+    "pipeline_loading_checkpoint": "flag",
+    "compute_grad_norm": "flag",
+    "save_muon_momentum_buffer_in_memory": "flag",
+    "mics_shard_size": "signed",
     "mics_hierarchical_params_gather": "flag",
     "param_persistence_threshold": "number",
     "model_persistence_threshold": "number",
@@ -60,10 +68,15 @@ KEYS: Final[Mapping[str, Form]] = {
     "max_reuse_distance": "number",
     "prefetch_bucket_size": "number",
     "gather_16bit_weights_on_model_save": "flag",
+    "module_granularity_threshold": "number",
+    "use_all_reduce_for_fetch_params": "flag",
+    "allgather_sequential": "flag",
 }
 """Keys of ``zero_optimization``, by what is written there."""
 
-SECTIONS: Final = ("offload_param", "offload_optimizer", "zenflow")
+SECTIONS: Final = (
+    "offload_param", "offload_optimizer", "zenflow", "zeropp_loco_param", "leaf_module",
+)  # fmt: skip
 _OFFLOAD: Final[Mapping[str, Form]] = {"device": "word", "pin_memory": "flag"}
 ALIASES: Final[Mapping[str, str]] = {
     name.removeprefix("stage3_"): name
@@ -90,6 +103,9 @@ def settings(placed: Placed) -> Settings:
     logger = placed.value.get("comms_logger")
     if isinstance(logger, Mapping) and isinstance(logger.get("enabled"), bool):
         values["comms_logger"] = Setting(logger["enabled"], placed.at("comms_logger.enabled"))
+    steps = placed.value.get(ACCUMULATION)
+    if isinstance(steps, int):
+        values[ACCUMULATION] = Setting(steps, placed.at(ACCUMULATION))
     if problems:
         raise UsageError(*problems)
     return Settings("deepspeed", placed.file, values)
@@ -142,9 +158,12 @@ def _value(
     is_number = not is_flag and isinstance(value, int | float) and math.isfinite(value)
     if form == "number" and is_number and value >= 0:  # type: ignore[operator] # a number
         return value
+    if form == "signed" and is_number:  # -1: off
+        return value
     if (form == "flag" and is_flag) or (form == "word" and isinstance(value, str)):
         return value
-    wanted = {"number": "a number from 0 on", "flag": "true or false", "word": "a text"}[form]
+    wanted = {"number": "a number from 0 on", "signed": "a number", "flag": "true or false",
+              "word": "a text"}[form]  # fmt: skip
     name = path.rpartition(".")[2]
     problems.append(f"{placed.at(path)}: error: {name}: {_short(value)} is not {wanted} [{WHAT}]")
     return None

@@ -1,9 +1,10 @@
 """Files that hold settings: which kind each is, its content tells.
 
 JSON of DeepSpeed (with comments, as it takes them), FSDP (Hugging Face, accelerate), DDP arguments
-and DDP's logging data; YAML of accelerate; manifests of Kubernetes, for the commands of containers
-and the files in ConfigMaps; Python with calls of DDP, FSDP, fully_shard, Lightning and
-TrainingArguments; anything else is a command line.
+and DDP's logging data; YAML of accelerate, Lightning and of Transformers' arguments (LLaMA-Factory,
+Axolotl); manifests of Kubernetes, for the commands of containers and the files in ConfigMaps;
+Python with calls of DDP, FSDP, fully_shard, Lightning and TrainingArguments, or with DeepSpeed's
+configuration as a dict; anything else is a command line.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from typing import Final
 
 from commcheck.errors import UsageError
 from commcheck.frameworks import calls, command, deepspeed, manifests
-from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, fsdp
+from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, TRAINER_KEYS
 from commcheck.frameworks.placed import Placed, read_json
 from commcheck.frameworks.settings import Framework, Setting, Settings
 from commcheck.inventory.declared import Notes, Refused
 from commcheck.kube import manifest
-from commcheck.strict_yaml import Node, Pairs, Scalar, compose
+from commcheck.lazy import regex
+from commcheck.strict_yaml import Items, Node, Pairs, Scalar, compose
 
 WHAT: Final = "config"
+
+_ACCELERATE_FILE: Final = regex(r"accelerate\s+launch\b[\s\S]{0,500}?--config_file[= ]+(\S{1,300})")
 
 FSDP_MARKS: Final = FSDP_KEYS | {
     "transformer_layer_cls_to_wrap", "min_num_params", "use_orig_params", "sync_module_states",
@@ -39,7 +43,7 @@ def read(text: str, file: str) -> tuple[Settings, ...]:
         return manifests.read(docs, file, read)
     start = text.lstrip("\ufeff \t\r\n")
     if start.startswith("{") or file.endswith(".json"):
-        return (_json(text, file),)
+        return _json(text, file)
     if file.endswith((".yaml", ".yml")):
         found = _yaml(text, file)
     elif file.endswith(".py"):
@@ -47,28 +51,44 @@ def read(text: str, file: str) -> tuple[Settings, ...]:
     else:
         found = command.read_text(text, file)
     if not found:
+        other = _ACCELERATE_FILE.search(text)
+        hint = f": they stand in {other[1]}" if other else ""
         raise UsageError(
-            f"{file}: error: no setting of DeepSpeed, DDP, FSDP or Megatron in it [{WHAT}]"
+            f"{file}: error: no setting of DeepSpeed, DDP, FSDP or Megatron in it{hint} [{WHAT}]"
         )
     return found
 
 
-def _json(text: str, file: str) -> Settings:
+def _json(text: str, file: str) -> tuple[Settings, ...]:
     placed = read_json(text, file, WHAT)
     if deepspeed.is_deepspeed(placed.value):
-        return deepspeed.settings(placed)
+        return (deepspeed.settings(placed),)
     if placed.value.keys() & LOG_KEYS:
-        return _flat(placed, "ddp", dict.fromkeys(placed.value, ""))
-    bare = {key: key.removeprefix("ddp_") for key in placed.value}
-    if not DDP_KEYS.isdisjoint(bare.values()):
-        return _flat(placed, "ddp", {key: bare[key] for key in bare if bare[key] in DDP_KEYS})
+        return (_flat(placed, "ddp", dict.fromkeys(placed.value, "")),)
+    if not DDP_KEYS.isdisjoint(placed.value):
+        return (_flat(placed, "ddp", {key: key for key in placed.value if key in DDP_KEYS}),)
+    given = {
+        key: Setting(value, placed.at(key))
+        for key, value in placed.value.items()
+        if key in TRAINER_KEYS and isinstance(value, str | int | float)
+    }
+    section = placed.value.get("fsdp_config") if placed.value.get("fsdp") else None
+    fsdp = None
+    if isinstance(section, Mapping):
+        fsdp = {
+            key.removeprefix("fsdp_"): Setting(value, placed.at(f"fsdp_config.{key}"))
+            for key, value in section.items()
+            if value is not None
+        }
+    if found := tuple(calls.trainer(given, file, fsdp)):
+        return found
     bare = {key: key.removeprefix("fsdp_") for key in placed.value}
     if not FSDP_MARKS.isdisjoint(bare.values()):
-        found = _flat(placed, "fsdp", bare)
-        return replace(found, values=command.left_to_transformers(fsdp(found.values), file))
+        settings = _flat(placed, "fsdp", bare)
+        return (replace(settings, values=command.left_to_transformers(settings.values, file)),)
     raise UsageError(
         f"{file}:1: error: neither DeepSpeed's configuration (zero_optimization), nor arguments of "
-        f"DDP or FSDP, nor DDP's logging data [{WHAT}]"
+        f"DDP, FSDP or Transformers, nor DDP's logging data [{WHAT}]"
     )
 
 
@@ -83,6 +103,9 @@ def _flat(placed: Placed, framework: Framework, names: Mapping[str, str]) -> Set
 
 
 # --- accelerate ---------------------------------------------------------------------------------
+
+_ACCELERATE: Final = frozenset({"distributed_type", "compute_environment"})
+"""Keys of which Accelerate's own file has one or the other."""
 
 _ACCELERATE_ZERO: Final = {
     "zero_stage": "stage",
@@ -106,10 +129,24 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     if not isinstance(root, Pairs):
         return ()
     found = []
-    section = _section(root, "fsdp_config")
-    if section:
-        bare = {key.removeprefix("fsdp_"): each for key, each in section.items()}
-        found.append(Settings("fsdp", file, fsdp(bare)))
+    section = {
+        key.removeprefix("fsdp_"): each for key, each in _section(root, "fsdp_config").items()
+    }
+    is_accelerate = not root.nodes.keys().isdisjoint(_ACCELERATE)
+    if section and is_accelerate:
+        where = f"{file}:{root.nodes['fsdp_config'][0].line}"
+        found.append(Settings("fsdp", file, command.under_accelerate(section, where)))
+    elif not is_accelerate:
+        given = {
+            key: Setting(each.value, f"{at.path}:{at.line}")
+            for key, (at, each) in root.nodes.items()
+            if isinstance(each, Scalar) and each.value is not None
+        }
+        for each in (given, _section(root, "trainer")):
+            found.extend(calls.strategy(each, file))
+        found.extend(
+            calls.trainer(given, file, None if _is_empty(root, "fsdp") else section or None)
+        )
     zero = _section(root, "deepspeed_config")
     if zero:
         other = zero.get("deepspeed_config_file")
@@ -120,6 +157,14 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     if not found and isinstance(kind, Scalar) and str(kind.value).startswith("MULTI_"):
         found.append(Settings("ddp", file))  # DDP, one process for each accelerator
     return tuple(found)
+
+
+def _is_empty(root: Pairs, name: str) -> bool:
+    """True where it is written down as nothing: Transformers then ignores fsdp_config."""
+    node = root.nodes[name][1] if name in root.nodes else None
+    return (isinstance(node, Scalar) and not node.value) or (
+        isinstance(node, Items) and not node.nodes
+    )
 
 
 def _section(root: Pairs, name: str) -> dict[str, Setting]:

@@ -57,9 +57,9 @@ def _nothing_wrong(check: str, job: Settings) -> Verdict:
             turn_on=f"commcheck analyze config {job.elsewhere}",
         )
     if job.framework == "deepspeed" and not job.number("stage", 0):
-        auto = job.is_set("stage") and job.number("stage") is None
-        if auto:
-            return undecidable(f"{job.at('stage')}: stage is auto", turn_on="give its number")
+        if job.is_set("stage") and job.number("stage") is None:
+            told = f"{job.at('stage')}: stage is {job.word('stage')[:60]}"
+            return undecidable(told, turn_on="give its number")
         return not_applicable(f"{job.where}: DeepSpeed without ZeRO: stage 0")
     unknown = _unknown(check, job)
     if unknown is not None:

@@ -11,7 +11,7 @@ from commcheck.analysis import Analysis
 from commcheck.check import limits_of
 from commcheck.errors import ParseError, UsageError
 from commcheck.files import read_whole
-from commcheck.frameworks import documents, flops_profiler, mfu
+from commcheck.frameworks import deepspeed, documents, flops_profiler, mfu
 from commcheck.frameworks.causes import TITLES
 from commcheck.frameworks.flops_profiler import Profile
 from commcheck.frameworks.judge import judge
@@ -139,6 +139,20 @@ def _notes(read: Mapping[str, tuple[Settings, ...]]) -> tuple[str, ...]:
         notes.append(
             "auto is filled in by Hugging Face's trainer (hidden size squared for "
             "reduce_bucket_size): such a setting is not judged"
+        )
+    for job in jobs:
+        steps = job.number(deepspeed.ACCUMULATION)
+        if job.number("stage") == 2 and steps and steps > 1:
+            # DeepSpeed issue 2252; runtime/zero/stage_1_and_2.py, process_gradients.
+            notes.append(
+                f"{job.at(deepspeed.ACCUMULATION)}: stage 2 reduces gradients after each of the "
+                f"{steps:g} accumulated steps; stage 1 does once, and keeps all of them in memory"
+            )
+    own = [job for job in jobs if job.framework == "deepspeed" and not job.elsewhere]
+    if any(job.where.endswith((".yaml", ".yml")) for job in own):
+        notes.append(
+            "Accelerate's YAML has no place for other keys of DeepSpeed: they go into a JSON that "
+            "deepspeed_config_file names"
         )
     if any(job.framework in ("megatron", "fsdp") and not job.environ for job in jobs):
         notes.append(

@@ -6,38 +6,20 @@ step is slow: what would only slow it is a warning, what cannot be meant or cann
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Final
 
-from commcheck.check import failed, warned
-from commcheck.frameworks import causes, deepspeed
+from commcheck.frameworks import causes, zero
+from commcheck.frameworks.command import BLOCKING
 from commcheck.frameworks.limits import Limits
-from commcheck.frameworks.settings import Settings
-from commcheck.model import Cause, Remedy, Verdict
-
-Rule = Callable[[Settings, Limits], Iterator[Verdict]]
+from commcheck.frameworks.rule import Rule, finding
+from commcheck.frameworks.settings import NOT_SET, OLD_NAME, Settings
+from commcheck.model import Remedy, Verdict
 
 MIB: Final = 1 << 20
 CONNECTIONS: Final = "CUDA_DEVICE_MAX_CONNECTIONS"
 FEW_BUCKETS: Final = 4
 """The last bucket is always exposed: with fewer than these that is over a quarter."""
-
-
-def _said(
-    cause: Cause,
-    rule: str,
-    reason: str,
-    *remedies: Remedy,
-    fails: bool = False,
-    value: object = "",
-) -> Verdict:
-    """A finding with those of its cause's remedies that belong to the framework."""
-    verdict = (failed if fails else warned)(cause, reason, rule=rule, value=value)
-    effects = [each.effect for each in remedies]
-    mine = tuple(each for each in verdict.remedies if each.effect in effects)
-    return replace(verdict, remedies=mine)
 
 
 # --- bucket sizes -------------------------------------------------------------------------------
@@ -52,10 +34,10 @@ def ddp_size(job: Settings, limits: Limits) -> Iterator[Verdict]:
     said = f"{where}: bucket_cap_mb={size:g}"
     if size >= limits.unit_mb:
         reason = f"{said} is {size * MIB / 1e9:.0f} GB: it counts MiB"
-        yield _said(causes.UNIT, "BUCKET-001", reason, causes.DDP_BUCKET, fails=True, value=25)
+        yield finding(causes.UNIT, "BUCKET-001", reason, causes.DDP_BUCKET, fails=True, value=25)
     elif size > limits.large_mb:
         reason = f"{said}: a model below that size has one bucket, and nothing overlaps"
-        yield _said(
+        yield finding(
             causes.TOO_LARGE, "BUCKET-003", reason, causes.DDP_BUCKET, causes.ADVISE, value=25
         )
     elif size < limits.small_mb:
@@ -63,37 +45,49 @@ def ddp_size(job: Settings, limits: Limits) -> Iterator[Verdict]:
             f"{said}: an all-reduce for each gradient above that size, and small ones are bound by "
             f"latency; want {limits.small_mb:g} or more"
         )
-        yield _said(
+        yield finding(
             causes.TOO_SMALL, "BUCKET-002", reason, causes.DDP_BUCKET, causes.ADVISE, value=25
         )
 
 
+_GATHERS: Final = "allgather_bucket_size"
+
+
 def element_size(job: Settings, limits: Limits) -> Iterator[Verdict]:
-    """Sizes that count elements: DeepSpeed's and Megatron's."""
-    names = {"deepspeed": ("reduce_bucket_size", "allgather_bucket_size"),
-             "megatron": ("ddp_bucket_size",)}  # fmt: skip
+    """Sizes that count elements: DeepSpeed's and Megatron's.
+
+    DeepSpeed gathers parameters after the step at stages 1 and 2, where nothing computes: a large
+    piece costs memory and no overlap (runtime/zero/stage_1_and_2.py).
+    """
+    stage = job.number("stage", 0)
+    deepspeed_names = ("reduce_bucket_size", *((_GATHERS,) if stage in (1, 2) else ()))
+    names = {"deepspeed": deepspeed_names if stage else (), "megatron": ("ddp_bucket_size",)}
     for name in names.get(job.framework, ()):
         size = job.number(name)
-        if size is None or (job.framework == "deepspeed" and not job.number("stage", 0)):
+        if size is None:
             continue
-        mend, value = (
-            (causes.DEEPSPEED_BUCKET, 50_000_000)
-            if job.framework == "deepspeed"
-            else (causes.MEGATRON_BUCKET, 40_000_000)
-        )
+        mend, value = _ELEMENTS[name]
         said = f"{job.at(name)}: {_flag(job, name)} {size:g}"
         if size < limits.unit_elements:
             reason = f"{said} is {2 * size:g} bytes in 16 bits: it counts elements"
-            yield _said(causes.UNIT, "BUCKET-001", reason, mend, fails=True, value=value)
+            yield finding(causes.UNIT, "BUCKET-001", reason, mend, fails=True, value=value)
         elif size < limits.small_elements:
             reason = (
                 f"{said} elements, {2 * size / 1e6:g} MB in 16 bits: bound by latency; want "
                 f"{limits.small_elements:g} or more"
             )
-            yield _said(causes.TOO_SMALL, "BUCKET-002", reason, mend, causes.ADVISE, value=value)
-        elif size > limits.large_elements:
+            yield finding(causes.TOO_SMALL, "BUCKET-002", reason, mend, causes.ADVISE, value=value)
+        elif size > limits.large_elements and name != _GATHERS:
             reason = f"{said} elements, {2 * size / 1e9:g} GB in 16 bits: most models fit into one"
-            yield _said(causes.TOO_LARGE, "BUCKET-003", reason, mend, causes.ADVISE, value=value)
+            yield finding(causes.TOO_LARGE, "BUCKET-003", reason, mend, causes.ADVISE, value=value)
+
+
+_ELEMENTS: Final[dict[str, tuple[Remedy, int]]] = {
+    "reduce_bucket_size": (causes.DEEPSPEED_BUCKET, 50_000_000),
+    _GATHERS: (causes.GATHER_BUCKET, 200_000_000),
+    "ddp_bucket_size": (causes.MEGATRON_BUCKET, 40_000_000),
+}
+"""By setting: what to set, and a size that is neither small nor large."""
 
 
 def _flag(job: Settings, name: str) -> str:
@@ -124,7 +118,7 @@ def ddp_log(job: Settings, limits: Limits) -> Iterator[Verdict]:
         reason = f"{where}: {len(sizes)} buckets of up to {largest:.1f} MB{hidden}"
     else:
         return  # neither few nor small: what is exposed has other reasons
-    yield _said(cause, "BUCKET-004", reason, causes.ADVISE)
+    yield finding(cause, "BUCKET-004", reason, causes.ADVISE)
 
 
 def _overlap(job: Settings) -> float | None:
@@ -143,7 +137,7 @@ def copies(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         f"{view.where}: gradient_as_bucket_view is off: {total / 1e6:.1f} MB of gradients are kept "
         "twice and copied at each step"
     )
-    yield _said(causes.COPIES, "BUCKET-005", reason, causes.VIEW)
+    yield finding(causes.COPIES, "BUCKET-005", reason, causes.VIEW)
 
 
 # --- overlap ------------------------------------------------------------------------------------
@@ -161,13 +155,22 @@ def deepspeed_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         )
         where = job.at("overlap_comm")
         reason = f"{where}: overlap_comm {how}: gradients are reduced while nothing computes"
-        yield _said(causes.OFF, "OVERLAP-001", reason, causes.DEEPSPEED_OVERLAP)
-    elif overlap and job.flag("contiguous_gradients", True) is False and stage < 3:
+        yield finding(causes.OFF, "OVERLAP-001", reason, causes.DEEPSPEED_OVERLAP)
+    elif overlap and _copies_apart(job, stage):
         reason = (
-            f"{job.at('contiguous_gradients')}: contiguous_gradients is false: overlap_comm needs "
-            "its second buffer"
+            f"{job.at('contiguous_gradients')}: contiguous_gradients is false: before each bucket "
+            "DeepSpeed waits for all that the device does, and overlap_comm hides nothing"
         )
-        yield _said(causes.NO_EFFECT, "OVERLAP-002", reason, causes.DEEPSPEED_OVERLAP)
+        yield finding(causes.NO_EFFECT, "OVERLAP-002", reason, causes.DEEPSPEED_OVERLAP)
+
+
+def _copies_apart(job: Settings, stage: float) -> bool:
+    """Gradients without a buffer of their own, which an offloaded optimizer has in any case.
+
+    Source: DeepSpeed runtime/zero/stage_1_and_2.py, allreduce_and_copy (and issue 6685).
+    """
+    is_off = job.flag("contiguous_gradients", True) is False and stage < 3
+    return is_off and job.word("offload_optimizer.device") not in ("cpu", "nvme")
 
 
 def comms_logger(job: Settings, _limits: Limits) -> Iterator[Verdict]:
@@ -176,7 +179,22 @@ def comms_logger(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         reason = (
             f"{job.at('comms_logger')}: comms_logger is enabled: every collective is waited for"
         )
-        yield _said(causes.SYNCHRONOUS, "OVERLAP-003", reason, causes.NO_LOGGER)
+        yield finding(causes.SYNCHRONOUS, "OVERLAP-003", reason, causes.NO_LOGGER)
+
+
+def blocking(job: Settings, _limits: Limits) -> Iterator[Verdict]:
+    """Launches that the host waits for."""
+    for name in BLOCKING:
+        found = (job.environ or {}).get(name)
+        if found and found.is_known and str(found.value) == "1":
+            reason = f"{found.where}: {name}=1: every kernel is waited for, and nothing overlaps"
+            remedy = causes.NO_BLOCKING
+            yield finding(causes.SYNCHRONOUS, "OVERLAP-003", reason, remedy, value=name)
+
+
+def _is_certain(job: Settings) -> bool:
+    """True where the flags will stand together: Megatron then ends at its start."""
+    return not (job.runs or job.branches)
 
 
 def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
@@ -198,28 +216,41 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         reason = (
             f"{job.at('overlap_param_gather')}: --overlap-param-gather needs {' and '.join(lacks)}"
         )
-        yield _said(causes.NO_EFFECT, "OVERLAP-004", reason, mend, fails=not job.runs)
+        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, mend, fails=_is_certain(job))
+    if job.flag("tp_comm_overlap") and job.flag("sequence_parallel", False) is False:
+        reason = f"{job.at('tp_comm_overlap')}: --tp-comm-overlap needs --sequence-parallel"
+        more = causes.MEGATRON_SEQUENCE
+        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, more, fails=_is_certain(job))
     sizes = [name for name in ("ddp_bucket_size", "ddp_num_buckets") if job.is_set(name)]
+    if len(sizes) == 2:
+        reason = f"{job.at(sizes[0])}: --ddp-bucket-size and --ddp-num-buckets exclude each other"
+        yield finding(
+            causes.NO_EFFECT, "OVERLAP-004", reason, causes.ONE_SIZE, fails=_is_certain(job)
+        )
     if sizes and not reduces:
         reason = f"{job.at(sizes[0])}: {_flag(job, sizes[0])} needs --overlap-grad-reduce"
-        yield _said(causes.NO_EFFECT, "OVERLAP-004", reason, mend)
+        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, causes.MEGATRON_REDUCE)
     copies_of = data_parallel(job)
     if not reduces and copies_of is not None and copies_of > 1:
         reason = (
-            f"{job.where}: no --overlap-grad-reduce, with {copies_of:g} data-parallel ranks: "
-            "gradients are reduced after the backward pass"
+            f"{job.where}: no --overlap-grad-reduce, with {copies_of:g} ranks that share their "
+            "gradients (data and context parallel): they are reduced after the backward pass"
         )
-        yield _said(causes.OFF, "OVERLAP-001", reason, mend)
+        yield finding(causes.OFF, "OVERLAP-001", reason, mend if shards else causes.MEGATRON_REDUCE)
     elif reduces and shards and not gathers and copies_of != 1:
         reason = (
             f"{job.at('use_distributed_optimizer')}: no --overlap-param-gather: parameters are "
             "gathered before the forward pass begins"
         )
-        yield _said(causes.OFF, "OVERLAP-001", reason, mend)
+        yield finding(causes.OFF, "OVERLAP-001", reason, mend)
 
 
 def data_parallel(job: Settings) -> float | None:
-    """Ranks that hold the same part of a Megatron model; None where the world is not known."""
+    """Ranks that hold the same part of a Megatron model; None where the world is not known.
+
+    Ranks of context parallelism hold the same weights and reduce gradients with the others
+    (Megatron-LM core/distributed/distributed_data_parallel.py, dp_cp_group).
+    """
     ranks = job.ranks
     if job.environ is not None and "WORLD_SIZE" in job.environ:
         told = str(job.environ["WORLD_SIZE"].value)
@@ -227,9 +258,8 @@ def data_parallel(job: Settings) -> float | None:
     if not ranks:
         return None
     parts = 1.0
-    for name in ("tensor", "pipeline", "context"):
-        key = "context_parallel_size" if name == "context" else f"{name}_model_parallel_size"
-        size = job.number(key, 1.0)
+    for name in ("tensor_model_parallel_size", "pipeline_model_parallel_size"):
+        size = job.number(name, 1.0)
         if not size:
             return None
         parts *= size
@@ -255,7 +285,10 @@ def connections(job: Settings, _limits: Limits) -> Iterator[Verdict]:
             reason = (
                 f"{where}: CUDA_DEVICE_MAX_CONNECTIONS=1 under FSDP: gathers queue behind computing"
             )
-            yield _said(causes.CONNECTIONS, "OVERLAP-005", reason, causes.CONNECTIONS_MORE)
+            yield finding(causes.CONNECTIONS, "OVERLAP-005", reason, causes.CONNECTIONS_MORE)
+        return
+    # The all-to-all of experts wants more connections: 1 and 32 are both right there.
+    if job.flag("overlap_moe_expert_parallel_comm", False) is not False:
         return
     # A running job has passed Megatron's own test: it is on Blackwell, or a version without it.
     if (split := splits(job)) and value != "1" and not job.runs:
@@ -263,7 +296,7 @@ def connections(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         reason = (
             f"{where}: CUDA_DEVICE_MAX_CONNECTIONS {has} with {split[0]}; before Blackwell it is 1"
         )
-        yield _said(causes.CONNECTIONS, "OVERLAP-005", reason, causes.CONNECTIONS_ONE)
+        yield finding(causes.CONNECTIONS, "OVERLAP-005", reason, causes.CONNECTIONS_ONE)
 
 
 def splits(job: Settings) -> list[str]:
@@ -275,12 +308,19 @@ def splits(job: Settings) -> list[str]:
     ]
 
 
+_NO_PREFETCH: Final = {
+    **dict.fromkeys(("none", "no_prefetch", "false", "off"), "is off"),
+    NOT_SET: "is not set, and off under Accelerate",
+    OLD_NAME: "stands under fsdp_backward_prefetch_policy, which Accelerate ignores since 1.0",
+}
+
+
 def fsdp_prefetch(job: Settings, _limits: Limits) -> Iterator[Verdict]:
-    """FSDP's backward prefetch, which is on by default."""
-    word = job.word("backward_prefetch").replace("backwardprefetch.", "")
-    if job.framework == "fsdp" and word in ("none", "no_prefetch", "false", "off"):
-        reason = f"{job.at('backward_prefetch')}: backward_prefetch is off: each unit is waited for"
-        yield _said(causes.PREFETCH_OFF, "OVERLAP-006", reason, causes.FSDP_PREFETCH)
+    """FSDP's backward prefetch, which PyTorch has on by default and Accelerate off."""
+    how = _NO_PREFETCH.get(job.word("backward_prefetch").replace("backwardprefetch.", ""))
+    if job.framework == "fsdp" and how:
+        reason = f"{job.at('backward_prefetch')}: backward_prefetch {how}: each unit is waited for"
+        yield finding(causes.PREFETCH_OFF, "OVERLAP-006", reason, causes.FSDP_PREFETCH)
 
 
 def ddp_unused(job: Settings, _limits: Limits) -> Iterator[Verdict]:
@@ -293,93 +333,7 @@ def ddp_unused(job: Settings, _limits: Limits) -> Iterator[Verdict]:
             f"{where}: find_unused_parameters is on: the graph is searched at each step, and "
             "buckets are never put in the order in which gradients get ready"
         )
-        yield _said(causes.UNUSED, "OVERLAP-007", reason, causes.NO_UNUSED)
-
-
-# --- ZeRO ---------------------------------------------------------------------------------------
-
-
-def gathers(job: Settings, limits: Limits) -> Iterator[Verdict]:
-    """How far ahead, and in how small pieces, ZeRO-3 gathers; and how long it keeps them."""
-    if job.framework != "deepspeed" or job.number("stage", 0) != 3:
-        return
-    ahead = job.number("stage3_prefetch_bucket_size", 5e7)
-    if ahead is not None and ahead < limits.prefetch:
-        where = job.at("stage3_prefetch_bucket_size")
-        reason = (
-            f"{where}: stage3_prefetch_bucket_size {ahead:g} elements: next to nothing is gathered "
-            f"ahead; want {limits.prefetch:g} or more"
-        )
-        yield _said(causes.GATHERS_SMALL, "ZERO-001", reason, causes.PREFETCH_MORE)
-    whole = job.number("stage3_param_persistence_threshold", 1e5)
-    if whole is not None and whole < limits.persistence:
-        where = job.at("stage3_param_persistence_threshold")
-        reason = (
-            f"{where}: stage3_param_persistence_threshold {whole:g} elements: biases and norms are "
-            f"gathered one by one; want {limits.persistence:g} or more"
-        )
-        yield _said(causes.GATHERS_SMALL, "ZERO-002", reason, causes.PERSIST)
-    for name in ("stage3_max_live_parameters", "stage3_max_reuse_distance"):
-        size = job.number(name, 1e9)
-        if size is not None and size < limits.live:
-            reason = f"{job.at(name)}: {name} {size:g} elements, want {limits.live:g} or more"
-            yield _said(causes.REGATHER, "ZERO-003", reason, causes.LIVE)
-
-
-def scatter(job: Settings, _limits: Limits) -> Iterator[Verdict]:
-    """reduce_scatter off at the stages where gradients are sharded, and where that costs anything.
-
-    With use_multi_rank_bucket_allreduce, the default, DeepSpeed calls all_reduce either way.
-    Source: DeepSpeed runtime/zero/stage_1_and_2.py, average_tensor.
-    """
-    stage = job.number("stage", 0)
-    if job.framework != "deepspeed" or stage not in (1, 2):
-        return
-    by_rank = job.flag("use_multi_rank_bucket_allreduce", True) is False
-    if by_rank and job.flag("reduce_scatter") is False:
-        where = job.at("reduce_scatter")
-        reason = f"{where}: reduce_scatter is false at stage {stage:g}: twice the bytes"
-        yield _said(causes.SCATTER_OFF, "ZERO-004", reason, causes.SCATTER)
-
-
-def offload(job: Settings, _limits: Limits) -> Iterator[Verdict]:
-    """Offload to the host without page-locked memory."""
-    if job.framework != "deepspeed":
-        return
-    for name in ("offload_optimizer", "offload_param"):
-        device = job.word(f"{name}.device")
-        if device in ("cpu", "nvme") and job.flag(f"{name}.pin_memory", False) is False:
-            key = f"{name}.pin_memory"
-            where = job.at(key) if job.is_set(key) else job.at(f"{name}.device")
-            has = "is false" if job.is_set(key) else "is not set, and off"
-            reason = f"{where}: {name} to {device}, and pin_memory {has}"
-            yield _said(causes.OFFLOAD_UNPINNED, "ZERO-005", reason, causes.PIN)
-
-
-def other_stage(job: Settings, _limits: Limits) -> Iterator[Verdict]:
-    """stage3_ settings at another stage."""
-    stage = job.number("stage", 0)
-    if job.framework != "deepspeed" or stage in (None, 3):
-        return
-    names = [name for name in job.values if name.startswith("stage3_") and "gather" not in name]
-    if names:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        reason = (
-            f"{job.at(names[0])}: {names[0]}{more} at stage {stage:g}: it counts at stage 3 alone"
-        )
-        yield _said(causes.OTHER_STAGE, "ZERO-006", reason, causes.STAGE)
-
-
-def misspelt(job: Settings, _limits: Limits) -> Iterator[Verdict]:
-    """Keys of zero_optimization that are nearly a known one."""
-    known = [*deepspeed.KEYS, *deepspeed.SECTIONS]
-    for name, setting in job.values.items():
-        if name.startswith(deepspeed.UNKNOWN) and job.framework == "deepspeed":
-            key = name.removeprefix(deepspeed.UNKNOWN)
-            near = difflib.get_close_matches(key, known, 1, 0.85)
-            if near:
-                reason = f"{setting.where}: no key {key[:60]!r} is known, {near[0]!r} is"
-                yield _said(causes.MISSPELT, "ZERO-007", reason, causes.SPELL, value=near[0])
+        yield finding(causes.UNUSED, "OVERLAP-007", reason, causes.NO_UNUSED)
 
 
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
@@ -387,10 +341,11 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     causes.OVERLAP: (
         deepspeed_overlap,
         comms_logger,
+        blocking,
         megatron_overlap,
         connections,
         fsdp_prefetch,
         ddp_unused,
     ),
-    causes.ZERO: (gathers, scatter, offload, other_stage, misspelt),
+    causes.ZERO: (zero.gathers, zero.scatter, zero.offload, zero.other_stage, zero.misspelt),
 }

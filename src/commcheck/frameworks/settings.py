@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Literal
+from typing import Final, Literal
 
 from commcheck.lazy import dataclass
 
@@ -18,6 +18,10 @@ TITLES: Mapping[Framework, str] = {
 
 AUTO = "auto"
 """DeepSpeed under Hugging Face: the trainer fills it in (hidden size squared for buckets)."""
+
+NOT_SET: Final = "not set"
+OLD_NAME: Final = "backward_prefetch_policy"
+"""FSDP's prefetch under Accelerate: nobody set it, or only under a name that is read no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,10 @@ class Setting:
 class Settings:
     """What is set of one framework; what is not has the framework's default.
 
-    ``where``: the file, or the processes. ``environ``: CUDA_DEVICE_MAX_CONNECTIONS and what
-    launchers set, as far as it is known; None: not known. ``runs``: seen on a running job.
-    ``elsewhere``: the settings stand in this file, which was not read.
+    ``where``: the file, or the processes. ``environ``: CUDA_DEVICE_MAX_CONNECTIONS, whether
+    launches block, and what launchers set, as far as it is known; None: not known. ``runs``: seen
+    on a running job. ``branches``: of a script, which gives some of them or others. ``elsewhere``:
+    the settings stand in this file, which was not read.
     """
 
     framework: Framework
@@ -48,6 +53,7 @@ class Settings:
     environ: Mapping[str, Setting] | None = None
     ranks: int | None = None
     runs: bool = False
+    branches: bool = False
     elsewhere: str = ""
 
     def is_set(self, name: str) -> bool:

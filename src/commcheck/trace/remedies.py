@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from commcheck.check import known_to
+from commcheck.frameworks import causes
 from commcheck.model import Cause, Remedy, Words
 
 RESTART = Words(
@@ -36,12 +37,13 @@ DDP_BUCKETS = setting(
     "默认 None 为首桶 1 MiB、其余 25 MiB；显式值对首桶同样生效。",
 )
 DDP_VIEW = setting(
-    "DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)",
-    "DDP: no copy of gradients out of the buckets; a static graph needs no search for unused "
-    "parameters, which delays the first bucket.",
-    "DDP：省去梯度从桶中拷出；静态图无需查找未使用参数，首桶不再推迟。",
+    "DistributedDataParallel(model, gradient_as_bucket_view=True, find_unused_parameters=False)",
+    "DDP: no copy of gradients out of the buckets, and no search for unused parameters, which "
+    "delays the first bucket.",
+    "DDP：省去梯度从桶中拷出，也不查找未使用的参数，首桶不再推迟。",
     before=Words(
-        "The set of used parameters does not change between steps.", "各步使用的参数集合不变。"
+        "Every step uses every parameter; else DDP ends with an error.",
+        "每步都用到所有参数；否则 DDP 报错退出。",
     ),
 )
 FSDP_PREFETCH = setting(
@@ -63,6 +65,7 @@ DEEPSPEED_OVERLAP = setting(
     "bucket's bytes; reduce_bucket_size counts elements.",
     "DeepSpeed：反向期间在独立流上归约梯度，占用约 4.5 倍桶字节的显存"
     "（reduce_bucket_size 的单位是元素个数）。",
+    before=causes.DEEPSPEED_OVERLAP.precondition,
 )
 DEEPSPEED_BUCKET = setting(
     '"reduce_bucket_size": 5e7, "allgather_bucket_size": 5e7',
@@ -95,6 +98,7 @@ MEGATRON_OVERLAP = setting(
     "Megatron: reduces gradients during the backward and gathers parameters during the forward. "
     "Without the first there are no buckets at all.",
     "Megatron：反向期间归约梯度、前向期间收集参数。没有前一个选项就完全不分桶。",
+    before=causes.MEGATRON_OVERLAP.precondition,
 )
 MEGATRON_BUCKET = setting(
     "--ddp-bucket-size 40000000",

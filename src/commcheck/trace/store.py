@@ -37,6 +37,7 @@ class Transfer(NamedTuple):
     group_size: int  # 0: not told
     size_bytes: int | None
     about: str  # the framework's own description of the group
+    element_bytes: int = 0  # 0: not told
 
 
 class Annotation(NamedTuple):
@@ -177,6 +178,7 @@ def transfer_of(args: Mapping[str, object]) -> Transfer | None:
         group_size=size if isinstance(size, int) else 0,
         size_bytes=max(counts) * each_bytes if counts and each_bytes else None,
         about=str(args.get("Process Group Description") or ""),
+        element_bytes=each_bytes or 0,
     )
 
 

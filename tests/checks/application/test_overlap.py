@@ -26,6 +26,7 @@ ONE = "WORLD_SIZE=16 CUDA_DEVICE_MAX_CONNECTIONS=1"
     [
         (MEGATRON, "WORLD_SIZE=16", None),
         (BARE, "WORLD_SIZE=16", OFF),
+        (MEGATRON, "WORLD_SIZE=16 ASCEND_LAUNCH_BLOCKING=1", SYNCHRONOUS),
         (f"{BARE} --tensor-model-parallel-size 8 --pipeline-model-parallel-size 2", ONE, None),
         (f"{BARE} --overlap-param-gather", "WORLD_SIZE=1", NO_EFFECT),
         # It runs: then it is on Blackwell, or a version that does not care.

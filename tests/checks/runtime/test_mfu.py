@@ -54,6 +54,9 @@ def test_recomputation_counts_four_times() -> None:
     [
         (SXM, 989.4),
         ("NVIDIA H100 PCIe", 756.0),
+        ("NVIDIA H800 PCIe", 756.0),
+        ("NVIDIA H100 NVL", 835.0),
+        ("NVIDIA H200 NVL", 835.0),
         ("NVIDIA A100-SXM4-80GB", 312.0),
         ("NVIDIA H200", 989.4),
         ("NVIDIA B200", 2250.0),

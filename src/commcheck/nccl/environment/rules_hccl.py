@@ -192,7 +192,10 @@ _AIDS: Final = (
     ("HCCL_DETERMINISTIC", ("false",)),
     ("HCCL_DIAGNOSE_ENABLE", ("0",)),
     ("HCCL_ENTRY_LOG_ENABLE", ("0",)),
+    ("ASCEND_LAUNCH_BLOCKING", ("0",)),
 )
+"""By name: values under which it does nothing. The last one is torch_npu's: each operator is waited
+for (Ascend Extension for PyTorch, environment variables)."""
 
 
 def _hccl_aids(one: Environment, _host: HostFacts) -> Ruling:

@@ -234,6 +234,9 @@ def _blocks(one: Environment, _host: HostFacts) -> Ruling:
     if one.int("TORCH_NCCL_BLOCKING_WAIT"):
         reason = f"{one.show('TORCH_NCCL_BLOCKING_WAIT')} blocks the host on every wait"
         found.append(warn(causes.TORCH, reason))
+    if one.int("CUDA_LAUNCH_BLOCKING"):  # CUDA programming guide, environment variables
+        reason = f"{one.show('CUDA_LAUNCH_BLOCKING')} waits for every kernel: nothing overlaps"
+        found.append(warn(causes.TORCH, reason))
     if (one.get("TORCH_DISTRIBUTED_DEBUG") or "").upper() == "DETAIL":
         reason = f"{one.show('TORCH_DISTRIBUTED_DEBUG')} adds collectives to every collective"
         found.append(warn(causes.TORCH, reason))
@@ -241,8 +244,11 @@ def _blocks(one: Environment, _host: HostFacts) -> Ruling:
 
 
 def _connections(one: Environment, _host: HostFacts) -> Ruling:
-    if one.get("CUDA_DEVICE_MAX_CONNECTIONS") is None:
+    value = one.get("CUDA_DEVICE_MAX_CONNECTIONS")
+    if value is None:
         return other(UNSET)
+    if value != "1":  # the default is 8, and more takes nothing from anybody
+        return right()
     shown = one.show("CUDA_DEVICE_MAX_CONNECTIONS")
     return unknown(
         f"{shown}: right for tensor parallelism with Megatron, wrong for FSDP and DeepSpeed",

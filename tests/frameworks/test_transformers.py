@@ -1,0 +1,92 @@
+"""What Transformers and Accelerate set of DDP, FSDP and DeepSpeed, also by themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from commcheck.frameworks import causes
+from commcheck.model import Cause, Kind
+from tests.frameworks.test_config import found, wrong
+
+PREFETCH = [("OVERLAP-006", causes.PREFETCH_OFF)]
+ACCELERATE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
+FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload_params: true\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        # accelerate commands/launch.py: --fsdp_backward_prefetch has no default, and none is off.
+        ("a.yaml", ACCELERATE, PREFETCH),
+        ("a.yaml", ACCELERATE + "  fsdp_backward_prefetch: BACKWARD_PRE\n", []),
+        ("a.yaml", ACCELERATE + "  fsdp_version: 2\n", []),
+        ("a.yaml", ACCELERATE + "  fsdp_backward_prefetch_policy: BACKWARD_PRE\n", PREFETCH),
+        ("a.yaml", ACCELERATE + "  fsdp_backward_prefetch_policy: BACKWARD_PRE\n"
+         "  fsdp_backward_prefetch: BACKWARD_PRE\n", []),
+        ("a.yaml", FULL_SHARD + "  fsdp_backward_prefetch: NO_PREFETCH\n", PREFETCH),
+        ("a.yaml", FULL_SHARD + "  fsdp_backward_prefetch: BACKWARD_PRE\n", []),
+        ("a.yaml", "ddp_bucket_cap_mb: 0.2\nddp_find_unused_parameters: true\n",
+         [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
+        ("a.json", '{"fsdp": ["full_shard"], "fsdp_config": {"fsdp_backward_prefetch": "auto"}}',
+         []),
+        ("a.json", '{"fsdp": "full_shard", "fsdp_config": {"backward_prefetch": "no_prefetch"}}',
+         PREFETCH),
+        ("t.yaml", "trainer:\n  devices: 8\n  strategy: ddp_find_unused_parameters_true\n",
+         [("OVERLAP-007", causes.UNUSED)]),
+        ("t.yaml", "strategy: ddp\n", []),
+        # Under DeepSpeed or FSDP nothing is wrapped in DDP.
+        ("a.yaml", "deepspeed: z3.json\nddp_find_unused_parameters: true\n", []),
+        ("m.py", "a = TrainingArguments(fsdp='full_shard', ddp_find_unused_parameters=True)", []),
+        ("a.sh", "x.py --deepspeed z3.json --ddp_find_unused_parameters True", []),
+    ],
+)  # fmt: skip
+def test_rules(file: str, text: str, expected: list[tuple[str, Cause | None]]) -> None:
+    assert wrong(text, file) == expected
+
+
+def test_a_name_that_is_read_no_longer_is_told_with_its_line() -> None:
+    told = found(ACCELERATE + "  fsdp_backward_prefetch_policy: BACKWARD_PRE\n", "a.yaml")
+    (verdict,) = [each for each in told if each.remedies]
+    assert verdict.reason.startswith("a.yaml:4: backward_prefetch stands under")
+    assert "ignores since 1.0" in verdict.reason
+    told = found(ACCELERATE, "a.yaml")
+    assert any(each.reason.startswith("a.yaml:2: backward_prefetch is not set") for each in told)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        # The trainer searches for unused parameters by itself unless activations are checkpointed.
+        ("m.py", "a = TrainingArguments(ddp_bucket_cap_mb=25)", "on without gradient check"),
+        ("a.sh", "x.py --ddp_bucket_cap_mb 25", "on without gradient checkpointing"),
+        ("a.json", '{"output_dir": "o", "ddp_bucket_cap_mb": 25}', "left to Transformers (on"),
+        ("a.yaml", FULL_SHARD, "left to Transformers (off"),
+        ("f.json", '{"fsdp_backward_prefetch_policy": "BACKWARD_PRE", "fsdp_min_num_params": 0}',
+         "left to Transformers (off"),
+        ("a.yaml", "stage: sft\ndeepspeed: conf/z3.json\n", "stand in conf/z3.json"),
+        ("a.json", '{"output_dir": "o", "deepspeed": "conf/z3.json"}', "stand in conf/z3.json"),
+    ],
+)  # fmt: skip
+def test_what_the_trainer_sets_is_not_taken_for_the_default(
+    file: str, text: str, says: str
+) -> None:
+    assert wrong(text, file) == []
+    told = [each for each in found(text, file) if each.kind is Kind.UNDECIDABLE]
+    assert any(says in each.reason for each in told), told
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("m.py", "a = TrainingArguments(ddp_bucket_cap_mb=25, ddp_find_unused_parameters=False)"),
+        ("m.py", "a = TrainingArguments(ddp_bucket_cap_mb=25, gradient_checkpointing=True)"),
+        ("a.sh", "x.py --ddp_bucket_cap_mb 25 --gradient_checkpointing"),
+        ("a.yaml", "ddp_bucket_cap_mb: 25\nddp_find_unused_parameters: false\n"),
+        ("a.yaml", "ddp_bucket_cap_mb: 25\ngradient_checkpointing: true\nfsdp: []\n"
+         "fsdp_config:\n  min_num_params: 0\n"),
+    ],
+)  # fmt: skip
+def test_what_is_told_is_known(file: str, text: str) -> None:
+    told = found(text, file)
+    assert [each for each in told if each.kind is Kind.UNDECIDABLE] == []
+    assert wrong(text, file) == []
