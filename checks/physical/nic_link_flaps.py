@@ -18,6 +18,7 @@ from __future__ import annotations
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import (
     Check,
+    Explained,
     Nothing,
     Watched,
     failed,
@@ -133,6 +134,11 @@ CHECK = Check(
     judge=judge,
     needs=("physical.nic-link-up",),
     causes=(FLAPS,),
+    explained_by=(
+        Explained("module-fault", "same-rail"),
+        Explained("module-rx-power-low", "same-rail"),
+        Explained("ber-uncorrected", "same-rail"),
+    ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,
 )

@@ -178,7 +178,10 @@ CHECK = Check(
     causes=(CORRUPTION, TIMED_OUT, LOST),
     explained_by=tuple(
         Explained(slug, "same-rail")
-        for slug in ("nic-symbol-errors", "nic-link-flaps", "rx-discards", "switch-pfc-off")
+        for slug in (
+            *("module-fault", "module-rx-power-low", "fec-off", "ber-uncorrected"),
+            *("nic-symbol-errors", "nic-link-flaps", "rx-discards", "switch-pfc-off"),
+        )
     ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_only,

@@ -136,6 +136,15 @@ INCIDENTS = {
         folded={"physical.roce-retransmit": (2,)},
         ladder="breaks-here pass-so-far pass-so-far pass-so-far",
     ),
+    "a dark lane and what it brings": Incident(
+        faults={"dark-lane": (2,), "bit-errors": (2,)},
+        says="Physical layer is where it breaks: Too little light on a lane, 1 of 4 hosts",
+        causes={"module-rx-power-low": (2,)},
+        shares=("host",),
+        fix="ethtool -m ens1np0",
+        folded={"physical.nic-ber": (2,)},
+        ladder="breaks-here pass-so-far pass-so-far pass-so-far",
+    ),
     "two causes in one layer": Incident(
         faults={"ecn-off": (1, 2, 3), "pfc-off": (4,)},
         says="Physical layer is where it breaks: ECN is off for RoCE, 3 of 4 hosts, and 1 more",
