@@ -19,7 +19,6 @@ from dataclasses import field, replace
 from typing import Final
 
 from commcheck.check import UNREAD, AnyCheck, Trait, fitting, remedies_for
-from commcheck.consequences import is_proven
 from commcheck.lazy import dataclass
 from commcheck.model import Finding, Host, Kind, Rail, Result, Status, Subject, Verdict
 from commcheck.report.ranges import natural
@@ -267,7 +266,7 @@ def _owner_found(trait: Trait, finding: Finding, latest: Mapping[tuple[str, str]
     What is wrong with a host is said on it; what is wrong with any of its rails is said of it too.
     """
     return any(
-        (each.verdict.status is Status.WARN or is_proven(each.verdict))
+        (each.verdict.status in (Status.FAIL, Status.WARN) or each.verdict.kind is Kind.WAIVED)
         and (not finding.subject or each.subject in ("", finding.subject))
         for owner in trait.owners
         if (result := latest.get((finding.host, owner))) is not None

@@ -1,6 +1,7 @@
-"""Waivers: a known fail of a check on some hosts, put up with until a date, for a reason.
+"""Waivers: a known fault of a check on some hosts, put up with until a date, for a reason.
 
-The check still runs. Only a fail is waived, never an error: what is not known cannot be accepted.
+The check still runs. A fail or a warning is waived, never an error: what is not known cannot be
+accepted.
 """
 
 from __future__ import annotations
@@ -55,18 +56,18 @@ class Granted:
     hosts: frozenset[str]
 
     def covers(self, check_id: str, host: str) -> bool:
-        """True where a fail of the check on the host is meant."""
+        """True where what the check finds on the host is meant."""
         return host in self.hosts and self.waiver.is_of(check_id)
 
 
 def apply(
     verdict: Verdict, check_id: str, host: str, granted: Iterable[Granted], today: date
 ) -> Verdict:
-    """The verdict, or where a living waiver covers a fail, the skip it becomes.
+    """The verdict, or where a living waiver covers a fail or a warning, the skip it becomes.
 
     Cause, remedies and measured values stay: the fault is still there.
     """
-    if verdict.status is not Status.FAIL:
+    if verdict.status not in (Status.FAIL, Status.WARN):
         return verdict
     for each in granted:
         waiver = each.waiver
@@ -77,7 +78,8 @@ def apply(
                 verdict,
                 status=Status.SKIP,
                 kind=Kind.WAIVED,
-                reason=f"{' '.join(reason.split())} (was: fail, {verdict.reason})",
+                reason=f"{' '.join(reason.split())} (was: {verdict.status}, {verdict.reason})",
+                advisory=verdict.status is Status.WARN,
             )
     return verdict
 
@@ -112,7 +114,7 @@ def warn_of_unused(
             finding.verdict.kind is Kind.WAIVED for result in covered for finding in result.findings
         ):
             continue
-        why = "no fail of it there" if covered else "no such check on such a host"
+        why = "no fault of it there" if covered else "no such check on such a host"
         notes.warning(
             waiver.position,
             f"the waiver of {waiver.check} on {waiver.hosts} waived nothing: {why} in this run",

@@ -73,6 +73,7 @@ def between(was: dict[str, Word], now: dict[str, Word]) -> Changes:
         (FAIL, BLOCKED, "no-longer-judged", "no longer judged"),
         (FAIL, NOT_APPLICABLE, "no-longer-judged", "no longer judged"),
         (FAIL, WAIVED, "now-waived", "no longer judged"),
+        (WARN, WAIVED, "now-waived", ""),
         (WAIVED, FAIL, "newly-failing", "new"),
         (NOT_APPLICABLE, PASS, None, ""),
     ],

@@ -189,7 +189,7 @@ def _kind(was: str, now: str) -> Kind | None:
     if now == "warn":
         return None if was == "warn" else "newly-warned"
     if now == "waived":
-        return "now-waived" if was in TROUBLE else None
+        return "now-waived" if was in TROUBLE or was == "warn" else None
     if now == "pass":
         return "fixed" if was in TROUBLE or was == "warn" else None
     return "no-longer-judged" if was in (FAIL, *UNKNOWN, "pass", "warn") else None

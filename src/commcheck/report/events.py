@@ -210,6 +210,7 @@ def _finding(finding: Finding) -> Event:
         "hosts": list(verdict.hosts),
         **({"figures": [_figure(each) for each in verdict.figures]} if verdict.figures else {}),
         **({"follows": verdict.follows} if verdict.follows else {}),
+        **({"advisory": True} if verdict.advisory else {}),
         "bounds": [
             {"name": each.name, "value": plain(each.value), "origin": clean(each.origin),
              "unit": each.unit}
