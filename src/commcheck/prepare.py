@@ -247,6 +247,7 @@ def plan_of(prepared: Prepared) -> Plan:
                 digest=one.digest[:12],
                 explained_by=tuple(edge.cause for edge in one.check.explained_by),
                 contradicts=one.check.contradicts,
+                needs=one.check.needs,
             )
             for one in prepared.climb.checks
         ),

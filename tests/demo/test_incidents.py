@@ -214,7 +214,7 @@ INCIDENTS = {
         more=(
             "1 other host breaks first at the runtime layer.",
             "1 other host breaks first at the application layer.",
-            "1 of 6 hosts could not be judged in full.",
+            "1 of 6 hosts could not be judged.",
         ),
         causes={"link-no-cable": (1,), "Unreachable": (5,), "env-misspelt": (2,),
                 "xid-needs-reset": (3,), "bucket-size-unit": (4,)},

@@ -77,6 +77,7 @@ def plan_event(plan: Plan) -> Event:
                 **({"digest": check.digest} if check.digest else {}),
                 **({"explained_by": list(check.explained_by)} if check.explained_by else {}),
                 **({"contradicts": list(check.contradicts)} if check.contradicts else {}),
+                **({"needs": list(check.needs)} if check.needs else {}),
             }
             for check in plan.checks
         ],

@@ -226,6 +226,7 @@ def _plan(event: Event) -> Plan:
                 check.get("digest", ""),
                 tuple(check.get("explained_by", ())),
                 tuple(check.get("contradicts", ())),
+                tuple(check.get("needs", ())),
             )
             for check in event["checks"]
         ),
