@@ -108,6 +108,21 @@ def test_only_the_check_and_hosts_that_are_meant(check: str, host: str, waived: 
     assert (verdict is not FAIL) is waived
 
 
+def test_what_is_found_of_a_group_is_waived_where_all_its_hosts_are_meant() -> None:
+    group = replace(FAIL, hosts=("gpu-01", "gpu-02"))
+    both = granted(hosts=("gpu-01", "gpu-02", "gpu-03"))
+    verdict = apply(group, CHECK, "@gpu", [both], LAST)
+    assert verdict.kind is Kind.WAIVED
+    assert apply(group, CHECK, "@gpu", [granted()], LAST) is group
+    assert apply(FAIL, CHECK, "@gpu", [both], LAST) is FAIL  # it names nobody
+    of_group = Result(
+        check=CHECK,
+        host="@gpu",
+        findings=(Finding(check=CHECK, host="@gpu", subject="", verdict=verdict),),
+    )
+    assert idle(both, of_group, result(PASS)) == []
+
+
 def test_a_whole_layer() -> None:
     layer = [granted(check="physical.*")]
     assert apply(FAIL, "physical.nic-mtu", "gpu-01", layer, LAST).kind is Kind.WAIVED

@@ -55,9 +55,13 @@ class Granted:
     waiver: Waiver
     hosts: frozenset[str]
 
-    def covers(self, check_id: str, host: str) -> bool:
-        """True where what the check finds on the host is meant."""
-        return host in self.hosts and self.waiver.is_of(check_id)
+    def covers(self, check_id: str, host: str, hosts: Collection[str] = ()) -> bool:
+        """True where what the check finds on the host is meant.
+
+        Of a group (``@gpu``) it is where all of the ``hosts`` that the verdict names are meant.
+        """
+        found_on = hosts if host.startswith("@") and hosts else (host,)
+        return self.hosts.issuperset(found_on) and self.waiver.is_of(check_id)
 
 
 def apply(
@@ -71,7 +75,7 @@ def apply(
         return verdict
     for each in granted:
         waiver = each.waiver
-        if each.covers(check_id, host) and not waiver.is_void(today):
+        if each.covers(check_id, host, verdict.hosts) and not waiver.is_void(today):
             who = f" ({waiver.owner})" if waiver.owner else ""
             reason = f"waived until {waiver.until}: {waiver.reason}{who}"
             return replace(
@@ -109,10 +113,13 @@ def warn_of_unused(
         waiver = each.waiver
         if waiver.is_void(today) or (each.hosts and not each.hosts & present):
             continue
-        covered = [result for result in results if each.covers(result.check, result.host)]
-        if any(
-            finding.verdict.kind is Kind.WAIVED for result in covered for finding in result.findings
-        ):
+        covered = [
+            finding.verdict
+            for result in results
+            for finding in result.findings
+            if each.covers(result.check, result.host, finding.verdict.hosts)
+        ]
+        if any(verdict.kind is Kind.WAIVED for verdict in covered):
             continue
         why = "no fault of it there" if covered else "no such check on such a host"
         notes.warning(
