@@ -161,7 +161,7 @@ def _diagnose(record: Record) -> Diagnosis:
     unjudged = _unjudged(record)
     count = len(record.plan.hosts) or len({result.host for result in record.sorted})
     whole = Whole(count, record.info.noun)
-    blind = Blind(len(unjudged), len(set(unjudged) - _judged(record)))
+    blind = Blind(len(unjudged), len(_unknown(record, unjudged)))
     hosts = _in_order({host for group in lowest for host in group.hosts}, record) or unjudged
     ladder = tuple(_rung(each, record.layers[each], layer, strict=strict) for each in Layer)
     more = [*elsewhere(failing, layer), *unfinished(record)]
@@ -334,16 +334,17 @@ def _unjudged(record: Record) -> tuple[str, ...]:
     )
 
 
-def _judged(record: Record) -> set[str]:
-    """Hosts of which at least something was judged."""
-    return {
-        host
-        for result in record.sorted
-        for finding in result.findings
-        if row(finding.verdict).junit in ("pass", "warn", "failure")
-        or finding.verdict.kind is Kind.WAIVED
-        for host in _hosts_of(finding)
-    }
+def _unknown(record: Record, hosts: Iterable[str]) -> set[str]:
+    """Those of the hosts of which nothing at all was judged."""
+    left = set(hosts)
+    for result in record.sorted if left else ():
+        if result.host in left and any(
+            row(each.verdict).junit in ("pass", "warn", "failure")
+            or each.verdict.kind is Kind.WAIVED
+            for each in result.findings
+        ):
+            left.discard(result.host)
+    return left
 
 
 def _in_order(hosts: set[str], record: Record) -> tuple[str, ...]:

@@ -153,6 +153,18 @@ def test_the_first_step_of_each_further_cause_is_shown() -> None:
     assert "另外：       look-2   在 node-02   （原因 2）\n" in text.render(record, lang="zh")
 
 
+def test_many_hosts_behind_a_step_are_counted_and_never_cut() -> None:
+    """Every second of 800: the list of their numbers is no range."""
+    base = healthy(800)
+    odd = base.plan.hosts[::2]
+    bad = [result(host, CHECKS[2], verdict(Status.FAIL)) for host in odd]
+    shown = text.render(replace(base, results=(*base.results, *bad)))
+    command = PFC_OFF.remedies[0].command
+    assert f"Fix first:   {command}   on 400 hosts (node-01, ...)\n" in shown
+    some = replace(base, results=(*base.results, *bad[:9]))
+    assert f"{command}   on node-[01,03,05,07,09,11,13,15,17]\n" in text.render(some)
+
+
 def test_words_of_the_ladder_stand_apart_from_its_counts() -> None:
     """Also where the counts are wide, as they are in Chinese and on large fleets."""
     for lang in ("en", "zh"):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from commcheck.report.unreached import Unreached
 
 _MOST_PLACES: Final = 4
+_MOST_NAMES: Final = 400
+"""Characters of hosts behind a step; of more there is the first, and how many they are."""
 _ALSO: Final = 3
 """Further causes of which the first step is shown below that of the headline's."""
 
@@ -42,7 +44,7 @@ def lines(diagnosis: Diagnosis, of_files: bool, runbook_url: str, look: Look) ->
         for fix in diagnosis.cause.fixes:
             steps.setdefault(fix.step, []).append(fix)
         for number, same in enumerate(steps.values()):
-            hosts = for_console(_places(same[0]))
+            hosts = for_console(_places(same[0], look))
             # Never cut: a remedy is there to be copied whole.
             told_to = for_console(look.say(same[0].says), 2000)
             where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
@@ -66,7 +68,7 @@ def _also(diagnosis: Diagnosis, margin: str, look: Look) -> Iterator[str]:
     ]
     for group in others[:_ALSO]:
         fix = group.fixes[0]
-        hosts = for_console(_places(fix))
+        hosts = for_console(_places(fix, look))
         where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
         title = for_console(look.say(group.title))
         named = look.say(Words(f"   ({title})", f"   （{title}）"))
@@ -77,11 +79,19 @@ def _also(diagnosis: Diagnosis, margin: str, look: Look) -> Iterator[str]:
         yield margin + look.say(words)
 
 
-def _places(fix: Fix) -> str:
+def _places(fix: Fix, look: Look) -> str:
     """The hosts; their ports, too, where no command names them: somebody goes there by foot."""
     if not fix.remedy.command and 0 < len(fix.subjects) <= _MOST_PLACES:
         return ",".join(fix.subjects)
-    return fold_hosts(fix.hosts)
+    return _folded(fix.hosts, look)
+
+
+def _folded(hosts: Sequence[str], look: Look) -> str:
+    """Never cut: half a number is another host."""
+    folded = fold_hosts(hosts)
+    if len(folded) <= _MOST_NAMES or len(hosts) == 1:
+        return folded
+    return f"{look.say(counted(len(hosts), 'host'))} ({hosts[0]}, ...)"
 
 
 def _like_it(others: int, look: Look) -> str:
@@ -97,7 +107,7 @@ def of_unreached(
         return
     first = sorts[0]
     if first.remedy:
-        where = f"   {look.say(t('on'))} {for_console(fold_hosts(first.same))}"
+        where = f"   {look.say(t('on'))} {for_console(_folded(first.same, look))}"
         more = _like_it(len(first.hosts) - len(first.same), look)
         yield f"{look.label('Fix first:')}{for_console(first.remedy, 2000)}{where}{more}"
     check = next((each.check for each in diagnosis.groups if each.slug == first.error), "")
