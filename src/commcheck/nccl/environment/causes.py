@@ -8,8 +8,15 @@ from commcheck.model import Cause, Words
 from commcheck.nccl.causes import READS, RESTART, step
 
 
-def _cause(slug: str, title: Words, meaning: Words, effect: Words, command: str = "") -> Cause:
-    before = READS if command else RESTART
+def _cause(
+    slug: str,
+    title: Words,
+    meaning: Words,
+    effect: Words,
+    command: str = "",
+    before: Words | None = None,
+) -> Cause:
+    before = before or (READS if command else RESTART)
     return Cause(slug, title, meaning, (step(effect.en, effect.zh, command, before=before),))
 
 
@@ -326,6 +333,10 @@ TOPOLOGY_FILE: Final = _cause(
         "虚拟机请将云厂商该机型的文件挂载进容器。",
     ),
     "NCCL_TOPO_DUMP_FILE=/tmp/topo.xml all_reduce_perf -b 8 -e 8 -g 8",
+    Words(
+        "No job on the GPUs: a run of eight bytes uses all of them.",
+        "GPU 上没有作业：这次八字节的运行会用到全部 GPU。",
+    ),
 )
 RAS_OPEN: Final = _cause(
     "env-ras-open",
