@@ -134,10 +134,9 @@ CHECK = Check(
     judge=judge,
     needs=("physical.nic-link-up",),
     causes=(FLAPS,),
-    explained_by=(
-        Explained("module-fault", "same-rail"),
-        Explained("module-rx-power-low", "same-rail"),
-        Explained("ber-uncorrected", "same-rail"),
+    explained_by=tuple(
+        Explained(slug, "same-rail", always=False)
+        for slug in ("module-fault", "module-rx-power-low", "ber-uncorrected")
     ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,

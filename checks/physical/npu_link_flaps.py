@@ -74,7 +74,7 @@ CHECK = Check(
     judge=judge,
     needs=("physical.npu-link-up",),
     causes=(FLAPS,),
-    explained_by=(Explained("npu-optic-power", "same-rail"),),
+    explained_by=(Explained("npu-optic-power", "same-rail", always=False),),
     platforms=ASCEND,
     not_applicable=npus_only,
 )
