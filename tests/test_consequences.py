@@ -145,7 +145,14 @@ def test_the_reason_names_the_root_and_keeps_what_was_seen() -> None:
                 ("npu-retransmit", "npu-packet-loss"),
             ),
         ),
-        (("npu-fec", "npu-fec-off", "npu3"), (("npu-bad-packets", "npu-bad-packets"),)),
+        (
+            ("npu-fec", "npu-fec-off", "npu3"),
+            (("npu-bad-packets", "npu-bad-packets"), ("npu-retransmit", "npu-packet-loss")),
+        ),
+        (
+            ("npu-pfc", "npu-pfc-wrong-priority", "npu3"),
+            (("npu-retransmit", "npu-packet-loss"),),
+        ),
     ],
 )
 def test_one_bad_link_is_one_fault(
