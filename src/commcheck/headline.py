@@ -85,7 +85,7 @@ def headline(
         return _broken(lowest, whole)
     if blind.count:
         said = unknown(blind, whole)
-        told = Words(f"No failure found, but {said.en}", f"未发现故障，但{said.zh}")
+        told = Words(f"No failure found, but {said.en}", f"未发现故障，但 {said.zh}")
     else:
         told = _good(ladder, whole)
     if not warned:

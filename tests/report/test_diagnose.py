@@ -144,7 +144,7 @@ def gone(host: str) -> list[Result]:
 )
 def test_how_much_is_unknown(results: list[Result], said: str, said_zh: str) -> None:
     says = diagnose(run(*results)).says
-    assert says == Words(f"No failure found, but {said}", f"未发现故障，但{said_zh}")
+    assert says == Words(f"No failure found, but {said}", f"未发现故障，但 {said_zh}")
     beside = diagnose(run(*results, result("node-07", CHECKS[5], verdict(Status.FAIL))))
     assert beside.says_more[-1] == Words(f"{said}.", f"{said_zh}。")
 
