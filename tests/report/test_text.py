@@ -170,7 +170,7 @@ def test_words_of_the_ladder_stand_apart_from_its_counts() -> None:
     for lang in ("en", "zh"):
         rows = [
             line
-            for line in text.render(incident(), lang=lang).splitlines()  # type: ignore[arg-type]
+            for line in text.render(incident(), lang=lang).splitlines()
             if line.startswith(("library", "通信库层"))
         ]
         assert all(re.search(r" {3}\S+( \S+)*$", row) for row in rows), rows
