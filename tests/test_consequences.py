@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from commcheck.check import AnyCheck, Check, Explained, Nothing, failed, passed
 from commcheck.consequences import folded
+from commcheck.discover import discover
 from commcheck.model import Cause, Finding, Kind, Machine, Remedy, Status, Verdict, Words
 
 WORDS = Words("x", "x")
@@ -109,3 +111,67 @@ def test_the_reason_names_the_root_and_keeps_what_was_seen() -> None:
     assert loss.verdict.reason == (
         "consequence of physical.errors (errors-broken) on gpu-01 mlx5_1: loss is wrong"
     )
+
+
+@pytest.mark.parametrize(
+    ("root", "brings"),
+    [
+        (
+            ("optics-power", "module-rx-power-low", "mlx5_1"),
+            (
+                ("nic-ber", "ber-raw-high"),
+                ("nic-symbol-errors", "nic-symbol-errors"),
+                ("nic-link-flaps", "nic-link-flaps"),
+                ("roce-retransmit", "roce-packets-lost"),
+            ),
+        ),
+        (
+            ("nic-fec", "fec-off", "mlx5_1"),
+            (("nic-ber", "ber-uncorrected"), ("nic-symbol-errors", "nic-symbol-errors")),
+        ),
+        (
+            ("nic-ber", "ber-uncorrected", "mlx5_1"),
+            (
+                ("nic-symbol-errors", "nic-symbol-errors"),
+                ("nic-link-flaps", "nic-link-flaps"),
+                ("ib-counters", "ib-link-errors"),
+            ),
+        ),
+        (
+            ("npu-optics", "npu-optic-power", "npu3"),
+            (
+                ("npu-bad-packets", "npu-bad-packets"),
+                ("npu-link-flaps", "npu-link-flaps"),
+                ("npu-retransmit", "npu-packet-loss"),
+            ),
+        ),
+        (
+            ("npu-fec", "npu-fec-off", "npu3"),
+            (("npu-bad-packets", "npu-bad-packets"), ("npu-retransmit", "npu-packet-loss")),
+        ),
+        (
+            ("npu-pfc", "npu-pfc-wrong-priority", "npu3"),
+            (("npu-retransmit", "npu-packet-loss"),),
+        ),
+    ],
+)
+def test_one_bad_link_is_one_fault(
+    root: tuple[str, str, str], brings: tuple[tuple[str, str], ...]
+) -> None:
+    """Light, errors and losses of one rail have one cause, by the bundled checks' own edges."""
+    name, slug, subject = root
+    checks = {one.id: one.check for one in discover(cwd=Path())}
+    by_check = {
+        f"physical.{each}": [found(each, subject, failed(cause(of), "wrong"))]
+        for each, of in brings
+    }
+    by_check[f"physical.{name}"] = [found(name, subject, failed(cause(slug), "wrong"))]
+    changed = folded([checks[each] for each in by_check], by_check)
+    assert {each: changed[each][0].verdict.follows for each in changed} == {
+        f"physical.{each}": slug for each, _ in brings
+    }
+    elsewhere = {**by_check, f"physical.{name}": [
+        found(name, "other", failed(cause(slug), "wrong"))
+    ]}  # fmt: skip
+    alone = folded([checks[each] for each in elsewhere], elsewhere)
+    assert slug not in {each.verdict.follows for of in alone.values() for each in of}

@@ -27,6 +27,7 @@ from commcheck.check import (
     to_compare,
     tries,
     undecidable,
+    warned,
 )
 from commcheck.collect.base import Frame, Request, State
 from commcheck.command import Command, Output
@@ -582,6 +583,25 @@ def test_a_waived_fail_gates_nothing() -> None:
     assert above.verdict.reason == (
         "consequence of physical.even (odd) on gpu-01 mlx5_0, waived: slow"
     )
+
+
+def test_a_waived_warning_puts_up_with_nothing_else() -> None:
+    def waive(verdict: Verdict, check: str, _host: str) -> Verdict:
+        if verdict.status is Status.WARN and check == "physical.even":
+            return replace(verdict, status=Status.SKIP, kind=Kind.WAIVED, advisory=True)
+        return verdict
+
+    warns = rail_check("physical.even", lambda *_: warned(CAUSE, "a little odd"))
+    needs = rail_check("physical.needs", needs=("physical.even",))
+    follows = rail_check(
+        "physical.follows",
+        lambda *_: failed(EFFECT, "slow"),
+        explained_by=(Explained("odd"),),
+    )
+    for check in (needs, follows):
+        results = judged_as(Asked(warns), Asked(check), waive=waive)
+        assert results["physical.even"].kind is Kind.WAIVED
+        assert results[check.id].status is Status.FAIL
 
 
 def test_thresholds_of_the_playbook_lie_between_default_and_inventory() -> None:

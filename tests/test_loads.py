@@ -12,7 +12,7 @@ from commcheck.consequences import explained
 from commcheck.counters import Growth
 from commcheck.fields import Count
 from commcheck.jobs.causes_places import BAD_HOST, BAD_PATH
-from commcheck.loads import size_of
+from commcheck.loads import batches_of, size_of
 from commcheck.model import Cause, Finding, Kind, Result, Status, Verdict
 from tests.jobs.searches import ran, search
 
@@ -88,3 +88,27 @@ def test_loss_is_confirmed_or_ruled_out_by_the_counters_of_the_same_minutes() ->
 )
 def test_counts_of_hosts(count: Count | None, size: int) -> None:
     assert size_of(count, 10, 40) == size
+
+
+@pytest.mark.parametrize(
+    ("hosts", "serial", "least", "sizes"),
+    [
+        (5, None, 2, [5]),
+        (6, Count(2), 2, [2, 2, 2]),
+        # One host alone has no partner: it would be undecided, and the run none the wiser.
+        (5, Count(2), 2, [2, 3]),
+        (3, Count(50, is_percent=True), 2, [3]),
+        (3, Count(1), 2, [3]),
+        (4, Count(1), 2, [2, 2]),
+        (3, Count(1), 1, [1, 1, 1]),
+        (1, Count(1), 2, [1]),
+        (0, Count(1), 2, []),
+    ],
+)
+def test_no_batch_is_too_small_for_its_check(
+    hosts: int, serial: Count | None, least: int, sizes: list[int]
+) -> None:
+    names = [f"gpu-{n}" for n in range(hosts)]
+    batches = batches_of(names, serial, least)
+    assert [len(each) for each in batches] == sizes
+    assert [name for each in batches for name in each] == names

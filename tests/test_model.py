@@ -132,6 +132,7 @@ def test_a_fail_wins_over_all_and_nothing_unknown_is_healthy(some: list[Key]) ->
         ((Status.PASS, Kind.NONE), 0),
         ((Status.WARN, Kind.NONE), 0),
         ((Status.FAIL, Kind.NONE), 1),
+        ((Status.SKIP, Kind.WAIVED), 0),  # it was decided, and is put up with
         ((Status.SKIP, Kind.NOT_APPLICABLE), 3),  # says nothing about the undecided host
         ((Status.SKIP, Kind.GATED), 3),
         ((Status.SKIP, Kind.BLOCKED), 3),

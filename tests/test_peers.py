@@ -102,9 +102,24 @@ def test_remedies_are_filled_from_what_the_odd_one_told() -> None:
     assert [each.command for each in split.remedies] == ["tool -d <PCI> -o <OTHER>"]
 
 
-def test_fewer_than_three_are_no_peers() -> None:
-    found = by_host(compare([CHECK], mtus(4200, 1500)))
+def test_two_that_are_alike_have_no_majority_to_be_alike_to() -> None:
+    found = by_host(compare([CHECK], mtus(4200, 4200)))
     assert {each.kind for each in found.values()} == {Kind.NOT_APPLICABLE}
+
+
+def test_that_two_differ_is_said_of_both() -> None:
+    """A pair of hosts is a whole job: where only one of them encrypts, nothing comes up."""
+    found = by_host(compare([CHECK], mtus(4200, 1500)))
+    both = found.pop("@gpu")
+    assert both.status is Status.WARN
+    assert both.reason == (
+        "mlx5_0: MTU has no majority among 2 peers: gpu-02 has 1500, gpu-01 has 4200; "
+        "commcheck_peers says who should be alike"
+    )
+    assert both.hosts == ("gpu-01", "gpu-02")
+    assert {each.kind for each in found.values()} == {Kind.UNDECIDABLE}
+    fails = replace(CHECK, peers=(replace(MTU, fails=True),))
+    assert by_host(compare([fails], mtus(4200, 1500)))["@gpu"].status is Status.FAIL
 
 
 def test_a_tie_is_said_once_of_the_group_and_decides_nothing() -> None:
@@ -273,8 +288,8 @@ def test_many_values_are_counted_and_not_all_named() -> None:
     results = compare([CHECK], mtus(1, 1, 2, 2, 3, 4, 5, 6))
     (group,) = (each for each in results if each.host.startswith("@"))
     assert group.worst.verdict.reason == (
-        "mlx5_0: MTU has no majority among 8 peers: 2 have 1, 2 have 2, 1 have 3, 1 have 4, and 2 "
-        "more values; commcheck_peers says who should be alike"
+        "mlx5_0: MTU has no majority among 8 peers: 2 have 1, 2 have 2, gpu-05 has 3, gpu-06 has "
+        "4, and 2 more values; commcheck_peers says who should be alike"
     )
 
 

@@ -246,6 +246,27 @@ def test_no_remedy_that_changes_anything_is_run() -> None:
     assert told & asked <= ONLY_LOOKS
 
 
+LOADS_OR_CHANGES = re.compile(
+    r"\b(ib_\w+_(bw|lat)|roce_test|\w+_perf|dcgmi diag|stress\w*)\b|--allow load"
+    r"|\b(modprobe|rmmod|make|setpci|reboot|swapoff|mount)\b|ip link set|sysctl -w|\btee\b"
+    r"|systemctl (start|stop|restart|reload|enable|disable|mask|unmask|reboot)"
+    r"|nvidia-smi (-r|-pl|-e|-c|-mig|-rgc|-lgc|-ac|-rac|--gpu-reset)\b"
+)
+"""Commands that put a load on a host, or leave it other than it was."""
+
+
+def test_what_loads_or_changes_is_not_said_only_to_read() -> None:
+    """Who pastes it on a host with a job must have been told."""
+    told = {
+        remedy.command
+        for one in FOUND
+        for cause in one.check.causes
+        for remedy in cause.remedies
+        if LOADS_OR_CHANGES.search(remedy.command) and "only reads" in remedy.precondition.en
+    }
+    assert not told
+
+
 def test_only_pings_between_npus_load_as_root() -> None:
     jobs = [path for path in SOURCES if "jobs" in path.parts]
     assert {path.name for path in jobs if "root=True" in path.read_text()} == {"npu_reach.py"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commcheck.conclusions import exit_code
+from commcheck.consequences import is_proven
 from commcheck.errors import PlaybookError, Position
 from commcheck.inventory.declared import Notes
 from commcheck.model import (
@@ -75,6 +77,19 @@ def test_a_waived_fail_is_a_skip_that_says_what_it_was() -> None:
     assert exit_code([result(verdict)]) == 0
 
 
+def test_a_waived_warning_counts_no_more_and_brings_nothing_with_it() -> None:
+    warning = replace(FAIL, status=Status.WARN)
+    verdict = apply(warning, CHECK, "gpu-01", [granted()], LAST)
+    assert (verdict.status, verdict.kind) == (Status.SKIP, Kind.WAIVED)
+    assert verdict.reason.endswith("(was: warn, firmware 28.36, wanted 28.39)")
+    assert exit_code([result(warning)], strict=True) == 1
+    assert exit_code([result(verdict)], strict=True) == 0
+    assert idle(granted(), result(verdict)) == []
+    # A waived fail explains others, and they are waived with it; a warning never did.
+    assert is_proven(apply(FAIL, CHECK, "gpu-01", [granted()], LAST))
+    assert not is_proven(verdict)
+
+
 def test_without_an_owner() -> None:
     verdict = apply(FAIL, CHECK, "gpu-01", [granted(owner="")], LAST)
     assert "RMA, vendor ticket (was: fail" in verdict.reason
@@ -91,6 +106,21 @@ def test_without_an_owner() -> None:
 def test_only_the_check_and_hosts_that_are_meant(check: str, host: str, waived: bool) -> None:
     verdict = apply(FAIL, check, host, [granted()], LAST)
     assert (verdict is not FAIL) is waived
+
+
+def test_what_is_found_of_a_group_is_waived_where_all_its_hosts_are_meant() -> None:
+    group = replace(FAIL, hosts=("gpu-01", "gpu-02"))
+    both = granted(hosts=("gpu-01", "gpu-02", "gpu-03"))
+    verdict = apply(group, CHECK, "@gpu", [both], LAST)
+    assert verdict.kind is Kind.WAIVED
+    assert apply(group, CHECK, "@gpu", [granted()], LAST) is group
+    assert apply(FAIL, CHECK, "@gpu", [both], LAST) is FAIL  # it names nobody
+    of_group = Result(
+        check=CHECK,
+        host="@gpu",
+        findings=(Finding(check=CHECK, host="@gpu", subject="", verdict=verdict),),
+    )
+    assert idle(both, of_group, result(PASS)) == []
 
 
 def test_a_whole_layer() -> None:
@@ -118,11 +148,10 @@ def test_it_holds_through_its_last_day(days: int) -> None:
         ),
         Verdict(status=Status.ERROR, kind=Kind.HOST, reason="unreachable", error="Unreachable"),
         Verdict(status=Status.SKIP, kind=Kind.UNDECIDABLE, reason="cannot tell"),
-        Verdict(status=Status.WARN, reason="old", cause=CAUSE, remedies=(REMEDY,)),
     ],
     ids=lambda verdict: f"{verdict.status}-{verdict.kind}",
 )
-def test_nothing_but_a_fail_is_waived(verdict: Verdict) -> None:
+def test_what_is_not_known_is_not_waived(verdict: Verdict) -> None:
     assert apply(verdict, CHECK, "gpu-01", [granted()], LAST) is verdict
 
 
@@ -140,7 +169,7 @@ def test_idle_waivers() -> None:
     assert idle(granted(), result(waived)) == []
     begin = "w.yaml:2:5: warning: the waiver of physical.nic-firmware on old waived nothing: "
     assert idle(granted(), result(PASS)) == [
-        begin + "no fail of it there in this run [unused-waiver]"
+        begin + "no fault of it there in this run [unused-waiver]"
     ]
     no_check = begin + "no such check on such a host in this run [unused-waiver]"
     assert idle(granted(), result(PASS, check="physical.nic-mtu")) == [no_check]

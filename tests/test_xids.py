@@ -31,7 +31,7 @@ TO_REBOOT = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Req
         (145, "RLW_CTRL  Nonfatal XC0 i0 Link 08", Ask.WATCH),
         (154, TO_NONE, Ask.NOTHING),
         (154, TO_RESET, Ask.RESET),
-        (154, TO_REBOOT, Ask.POWER_CYCLE),
+        (154, TO_REBOOT, Ask.REBOOT),
         (154, "something new", Ask.WATCH),
         (999, "", Ask.WATCH),
     ],

@@ -46,7 +46,7 @@ SAVING = Cause(
     meaning=Words(
         "The kernel lowers the clocks of CPUs between bursts of work: latency of small messages "
         "and launches grows.",
-        "内核在负载间隙降低 CPU 频率：小消息与内核启动延迟增大。",
+        "操作系统在负载间隙降低 CPU 频率：小消息与算子下发的延迟增大。",
     ),
     remedies=(SET,),
 )

@@ -17,7 +17,7 @@ cannot show growth, set them to zero (``perfquery -R``). ``port_xmit_wait`` is c
 
 from __future__ import annotations
 
-from commcheck.check import Check, Nothing, Watched, watches
+from commcheck.check import Check, Explained, Nothing, Watched, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.rdma_counters import IB_COUNTERS, TOPS
 from commcheck.growing import Limits, absent, settle
@@ -111,6 +111,7 @@ CHECK = Check(
     judge=judge,
     needs=("physical.rdma-port-active",),
     causes=(BAD_LINK, DROPS),
+    explained_by=(Explained("ber-uncorrected", "same-rail", of=frozenset({BAD_LINK.slug})),),
     platforms=frozenset({"gpu-ib"}),
     not_applicable=not_applicable,
 )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from commcheck.check import (
     Check,
+    Explained,
     Nothing,
     failed,
     first_of,
@@ -159,6 +160,11 @@ CHECK = Check(
     judge=judge,
     needs=("physical.rdma-port-active",),
     causes=(UNCORRECTED, RAW_HIGH, COMPLAINS),
+    explained_by=(
+        Explained("module-fault", "same-rail"),
+        Explained("module-rx-power-low", "same-rail"),
+        Explained("fec-off", "same-rail", of=frozenset({UNCORRECTED.slug})),
+    ),
     platforms=frozenset({"gpu-roce", "gpu-ib"}),
     not_applicable=not_applicable,
 )

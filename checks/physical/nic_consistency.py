@@ -11,8 +11,8 @@ Mend: ask first which side is right: the majority may be what was forgotten. The
 like the others, with the command of the check that owns the setting (``commcheck explain``).
 On the switch: a port set for the odd host alone follows the host's setting.
 Healthy though odd: hosts in the middle of a change, and groups of different purpose: name those
-that should be alike with ``commcheck_peers``. Fewer than three hosts, or no majority: nobody can
-say which one is odd.
+that should be alike with ``commcheck_peers``. Two hosts, or no majority: nobody can say which one
+is odd, only that they differ.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from __future__ import annotations
 from commcheck.applies import ethernet_port_owner
 from commcheck.check import (
     Check,
+    Explained,
     Nothing,
     Watched,
     failed,
@@ -133,6 +134,10 @@ CHECK = Check(
     judge=judge,
     needs=("physical.nic-link-up",),
     causes=(FLAPS,),
+    explained_by=tuple(
+        Explained(slug, "same-rail", always=False)
+        for slug in ("module-fault", "module-rx-power-low", "ber-uncorrected")
+    ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,
 )

@@ -94,6 +94,8 @@ CHECK = Check(
     explained_by=(
         Explained("module-fault", "same-rail"),
         Explained("module-rx-power-low", "same-rail"),
+        Explained("fec-off", "same-rail"),
+        Explained("ber-uncorrected", "same-rail"),
     ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,

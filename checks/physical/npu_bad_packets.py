@@ -12,7 +12,7 @@ Healthy though odd: old releases do not count FCS errors; the others tell enough
 
 from __future__ import annotations
 
-from commcheck.check import Check, Nothing, Watched, undecidable, watches
+from commcheck.check import Check, Explained, Nothing, Watched, undecidable, watches
 from commcheck.counters import Counters, errors
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_counters import STAT, watched
@@ -59,6 +59,10 @@ CHECK = Check(
     judge=judge,
     needs=("physical.npu-link-up",),
     causes=(DAMAGED,),
+    explained_by=(
+        Explained("npu-optic-power", "same-rail"),
+        Explained("npu-fec-off", "same-rail"),
+    ),
     platforms=ASCEND,
     not_applicable=npus_only,
 )

@@ -12,7 +12,7 @@ counts, and it keeps only the last records.
 
 from __future__ import annotations
 
-from commcheck.check import Check, Nothing, failed, limit, passed, reads, warned
+from commcheck.check import Check, Explained, Nothing, failed, limit, passed, reads, warned
 from commcheck.counters import length
 from commcheck.formats.hccn import PerNpu
 from commcheck.formats.hccn_history import LINK_STAT, LinkHistory
@@ -74,6 +74,7 @@ CHECK = Check(
     judge=judge,
     needs=("physical.npu-link-up",),
     causes=(FLAPS,),
+    explained_by=(Explained("npu-optic-power", "same-rail", always=False),),
     platforms=ASCEND,
     not_applicable=npus_only,
 )

@@ -11,6 +11,8 @@ Healthy though odd: 1500 everywhere works; larger ones only save headers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from commcheck.check import Check, Nothing, Trait, expects, failed, reads, to_compare
 from commcheck.expect import MTU as WANTED_MTU
 from commcheck.formats.hccn import PerNpu
@@ -43,9 +45,9 @@ MIXED = Cause(
     ),
     remedies=(
         Remedy(
-            command="hccn_tool -i {npu} -mtu -s size SIZE",
+            command="hccn_tool -i {npu} -mtu -s size {size}",
             effect=Words(
-                "Sets the MTU; SIZE as on the other NPUs.", "设置 MTU，取值与其他 NPU 相同。"
+                "Sets the MTU: that of the other NPUs.", "设置 MTU，取值与其他 NPU 相同。"
             ),
             precondition=SWITCH_FIRST,
         ),
@@ -58,16 +60,24 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     npus: dict[int, list[int]] = {}
     for each in machine.accelerators:
         npus.setdefault(seen.mtu.of(each.index), []).append(each.index)
-    odd = min(npus.values(), key=len)[0]
+    declared: int | None = want.mtu.value  # no default on this platform
     if len(npus) > 1:
         parts = ", ".join(f"{mtu} on {named(ids)}" for mtu, ids in sorted(npus.items()))
-        return failed(MIXED, f"MTU is {parts}; want one value", npu=odd)
-    (mtu,) = npus
-    declared: int | None = want.mtu.value  # no default on this platform
+        size = _most(npus) if declared is None else declared
+        odd = next(ids[0] for mtu, ids in npus.items() if mtu != size)
+        return failed(MIXED, f"MTU is {parts}; want one value", npu=odd, size=size or "")
+    ((mtu, (first, *_)),) = npus.items()
     if declared is not None and mtu != declared:
         reason = f"MTU is {mtu} on all NPUs, want {declared}: {want.mtu.origin}"
-        return failed(MIXED, reason, measured={"mtu_bytes": mtu}, npu=odd)
-    return to_compare({"mtu_bytes": mtu, "npu": odd})
+        measured = {"mtu_bytes": mtu}
+        return failed(MIXED, reason, measured=measured, npu=first, size=declared)
+    return to_compare({"mtu_bytes": mtu, "npu": first})
+
+
+def _most(npus: Mapping[int, Sequence[int]]) -> int | None:
+    """The MTU of more than half of the NPUs."""
+    total = sum(map(len, npus.values()))
+    return next((mtu for mtu, ids in npus.items() if len(ids) * 2 > total), None)
 
 
 CHECK = Check(

@@ -74,6 +74,11 @@ CHECK = Check(
     explained_by=(
         Explained("npu-bad-packets", "same-rail"),
         Explained("npu-link-flaps", "same-rail"),
+        # A priority that is not lossless loses packets where many send to one, and not else.
+        Explained("npu-pfc-off", "same-rail", always=False),
+        Explained("npu-pfc-wrong-priority", "same-rail", always=False),
+        Explained("npu-optic-power", "same-rail", always=False),
+        Explained("npu-fec-off", "same-rail", always=False),
     ),
     platforms=ASCEND,
     not_applicable=npus_only,

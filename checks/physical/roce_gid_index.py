@@ -59,8 +59,9 @@ UNSET = Remedy(
         "NCCL 2.21 及以上会为每个端口自动选择索引；新启动的作业生效。作业脚本中也应删除。",
     ),
     precondition=Words(
-        "Every job's NCCL is 2.21 or newer; else set the right index instead.",
-        "所有作业的 NCCL 均不低于 2.21；否则请改为正确的索引。",
+        "That file sets it, and every job's NCCL is 2.21 or newer; else set the right index "
+        "instead.",
+        "该文件确有此项，且所有作业的 NCCL 均不低于 2.21；否则请改为正确的索引。",
     ),
 )
 ALIGN = Remedy(
@@ -85,7 +86,7 @@ WRONG = Cause(
         "queue pairs cannot be connected across routers.",
         "作业使用的索引在该端口上对应 RoCE v1、链路本地或其他地址族：跨路由无法建立 QP 连接。",
     ),
-    remedies=(UNSET, ALIGN),
+    remedies=(ALIGN, UNSET),
 )
 EMPTY = Cause(
     slug="gid-index-empty",
@@ -94,7 +95,7 @@ EMPTY = Cause(
         "Jobs use an index at which this port has nothing: they fail when they connect.",
         "作业使用的索引在该端口上为空：建立连接时会失败。",
     ),
-    remedies=(UNSET, ALIGN),
+    remedies=(ALIGN, UNSET),
 )
 
 

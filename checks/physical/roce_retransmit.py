@@ -179,6 +179,10 @@ CHECK = Check(
     explained_by=tuple(
         Explained(slug, "same-rail")
         for slug in ("nic-symbol-errors", "nic-link-flaps", "rx-discards", "switch-pfc-off")
+    )
+    + tuple(
+        Explained(slug, "same-rail", always=False)  # where its errors were not caught meanwhile
+        for slug in ("module-fault", "module-rx-power-low", "fec-off", "ber-uncorrected")
     ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_only,

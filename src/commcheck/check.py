@@ -237,12 +237,15 @@ class Explained:
     or of any host that took part.
     ``by_loss``: it works by losing packets, so counters that stand still speak against it.
     ``of``: slugs of the check's own causes that it may explain; empty: all of them.
+    ``always``: who has the cause shows this as well, so that a pass here speaks against it; False
+    for what comes and goes, as a link that flaps.
     """
 
     cause: str  # slug
     join: Literal["same-rail", "same-host", "any-in-job"] = "same-host"
     by_loss: bool = False
     of: frozenset[str] = frozenset()
+    always: bool = True
 
     def covers(self, slug: str) -> bool:
         """True for a cause of the check's own that this may explain."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from commcheck.model import TABLE, Kind, Result, Status
 
@@ -30,13 +31,16 @@ def exit_code(results: Iterable[Result], *, strict: bool = False) -> int:
         codes.update(each.exit_code for each in rows)
         if any(each.exit_if_everywhere == 3 for each in rows):
             undecided.add(check)
-        elif any(each.junit in ("pass", "warn", "failure") for each in rows):
+        elif any(TABLE[pair].junit in _TOLD or pair[1] is Kind.WAIVED for pair in pairs):
             decided.add(check)
         if strict and min(rows, key=lambda each: each.rank).junit == "warn":
             codes.add(1)
     if undecided - decided:
         codes.add(3)
     return 1 if 1 in codes else 3 if 3 in codes else 0
+
+
+_TOLD: Final = ("pass", "warn", "failure")
 
 
 def layer_word(results: Iterable[Result], *, strict: bool = False) -> str:

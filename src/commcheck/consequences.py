@@ -66,7 +66,7 @@ def slug_of(finding: Finding) -> str:
 
 def is_proven(verdict: Verdict) -> bool:
     """True for a fail, be it waived."""
-    return verdict.status is Status.FAIL or verdict.kind is Kind.WAIVED
+    return verdict.status is Status.FAIL or (verdict.kind is Kind.WAIVED and not verdict.advisory)
 
 
 def _told(

@@ -10,11 +10,21 @@ from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from commcheck.conclusions import layer_word
-from commcheck.headline import Whole, elsewhere, headline, many, passes, proven, unfinished
+from commcheck.headline import (
+    Blind,
+    Whole,
+    elsewhere,
+    headline,
+    passes,
+    proven,
+    unfinished,
+    unknown,
+)
 from commcheck.lazy import dataclass
-from commcheck.model import TABLE, Finding, Kind, Layer, Remedy, Result, Status, Words
+from commcheck.model import TABLE, Finding, Kind, Layer, Remedy, Result, Status, Words, row
 from commcheck.report.record import Record
 from commcheck.sharing import Share, shared
+from commcheck.witnesses import witnesses
 
 BREAKS_HERE: Final = "breaks here"
 FAILS_TOO: Final = "fails too"
@@ -116,7 +126,7 @@ class Diagnosis:
     unjudged: tuple[str, ...]  # hosts on which something could not be judged
     cause: Group | None
     fix: Fix | None
-    groups: tuple[Group, ...]  # of the lowest layer first, large before small, errors after fails
+    groups: tuple[Group, ...]  # in the order in which to look at them
     ladder: tuple[Rung, ...]  # the four layers, bottom-up
     proven: tuple[Words, ...]
 
@@ -151,19 +161,20 @@ def _diagnose(record: Record) -> Diagnosis:
     unjudged = _unjudged(record)
     count = len(record.plan.hosts) or len({result.host for result in record.sorted})
     whole = Whole(count, record.info.noun)
+    blind = Blind(len(unjudged), len(_unknown(record, unjudged)))
     hosts = _in_order({host for group in lowest for host in group.hosts}, record) or unjudged
     ladder = tuple(_rung(each, record.layers[each], layer, strict=strict) for each in Layer)
     more = [*elsewhere(failing, layer), *unfinished(record)]
     if layer is not None and unjudged:
-        part = whole.part(len(unjudged))
-        more.append(Words(f"{part.en} could not be judged in full.", f"{part.zh}未能完整判定。"))
+        said = unknown(blind, whole)
+        more.append(Words(f"{said.en}.", f"{said.zh}。"))
     asked: dict[Layer, list[str]] = {each: [] for each in Layer}
     for check in record.plan.checks:
         asked[check.layer].append(check.id)
     return Diagnosis(
         status=_status(record, ladder, bool(unjudged)),
         layer=layer,
-        says=headline(lowest, warned, len(unjudged), ladder, whole),
+        says=headline(lowest, warned, blind, ladder, whole),
         says_more=tuple(more),
         hosts=hosts,
         host_count=count,
@@ -204,7 +215,10 @@ def _groups(record: Record) -> tuple[Group, ...]:
                 slug = verdict.cause.slug if verdict.cause else verdict.error or "Unjudgeable"
                 members[(result.check, verdict.status, slug)].append(finding)
     groups = [_group(record, *key, findings, follow[key[2]]) for key, findings in members.items()]
-    # Those of one check stay as it says them: the verdicts on a job begin with the one to blame.
+    stand_on = Counter(need for check in record.plan.checks for need in check.needs)
+    # Of the lowest layer first, errors after fails, large before small. Of two as large, the one on
+    # which more of the other checks stand: a dead link before a warm one. Those of one check stay
+    # as it says them: the verdicts on a job begin with the one to blame.
     return tuple(
         sorted(
             groups,
@@ -212,6 +226,7 @@ def _groups(record: Record) -> tuple[Group, ...]:
                 group.layer.height,
                 _RANK[group.status],
                 -len(group.hosts),
+                -stand_on[group.check],
                 group.check,
             ),
         )
@@ -230,7 +245,7 @@ def _group(
     hosts = tuple(dict.fromkeys(host for finding in findings for host in _hosts_of(finding)))
     judged = status in (Status.FAIL, Status.WARN)
     follows = _consequences(follow) if judged else ()
-    speaks_for, against = _witnesses(record, slug, hosts, follows) if judged else ((), ())
+    speaks_for, against = witnesses(record, slug, hosts, follows) if judged else ((), ())
     shares: tuple[Share, ...] = ()
     if judged and record.info.noun == "host":
         shares = shared(record, check, findings, hosts)
@@ -267,46 +282,6 @@ def _consequences(follow: Iterable[Finding]) -> tuple[Consequence, ...]:
         )
         for check, findings in by_check.items()
     )
-
-
-def _witnesses(
-    record: Record, slug: str, hosts: tuple[str, ...], follows: tuple[Consequence, ...]
-) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
-    """What speaks for a cause and against it, where it was looked for.
-
-    Against it: checks that would suffer from it pass, or one that declares so.
-    """
-    speaks_for = [
-        Words(
-            f"{each.check} suffers where it would ({many(len(each.hosts), 'host')})",
-            f"{each.check} 也随之受影响（{len(each.hosts):,} 台主机）",
-        )
-        for each in follows
-    ]
-    against = []
-    suffers = {check.id for check in record.plan.checks if slug in check.explained_by}
-    denies = {check.id for check in record.plan.checks if slug in check.contradicts}
-    here = set(hosts)
-    fine: defaultdict[str, set[str]] = defaultdict(set)
-    for result in record.sorted if suffers or denies else ():
-        told = result.check in suffers or result.check in denies
-        if told and result.host in here and result.status is Status.PASS:
-            fine[result.check].add(result.host)
-    for check, names in fine.items():
-        why, why_zh = _WHY_AGAINST[check in suffers]
-        against.append(
-            Words(
-                f"{check} passes on {len(names):,} of them, {why}",
-                f"{check} 在其中 {len(names):,} 台上通过，{why_zh}",
-            )
-        )
-    return tuple(speaks_for), tuple(against)
-
-
-_WHY_AGAINST: Final = {
-    True: ("though it would suffer from this", "而它本应因此受影响"),
-    False: ("so what this leads to is not seen there", "因此在那里看不到它会引起的现象"),
-}
 
 
 def _hosts_of(finding: Finding) -> tuple[str, ...]:
@@ -357,6 +332,19 @@ def _unjudged(record: Record) -> tuple[str, ...]:
         },
         record,
     )
+
+
+def _unknown(record: Record, hosts: Iterable[str]) -> set[str]:
+    """Those of the hosts of which nothing at all was judged."""
+    left = set(hosts)
+    for result in record.sorted if left else ():
+        if result.host in left and any(
+            row(each.verdict).junit in ("pass", "warn", "failure")
+            or each.verdict.kind is Kind.WAIVED
+            for each in result.findings
+        ):
+            left.discard(result.host)
+    return left
 
 
 def _in_order(hosts: set[str], record: Record) -> tuple[str, ...]:

@@ -51,6 +51,14 @@ class Whole:
         return Words(f"{count:,} of {self.words.en}", f"{whole}中的 {count:,} {self.counted[0]}")
 
 
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """How many hosts were not judged in full, and of how many of them nothing is known."""
+
+    count: int
+    wholly: int
+
+
 def many(count: int, noun: str) -> str:
     """``1 host``, ``1,912 hosts``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -69,7 +77,7 @@ def passes(rung: Rung) -> bool:
 def headline(
     lowest: Sequence[Group],
     warned: Sequence[Group],
-    unjudged: int,
+    blind: Blind,
     ladder: Sequence[Rung],
     whole: Whole,
 ) -> Words:
@@ -79,12 +87,9 @@ def headline(
     """
     if lowest:
         return _broken(lowest, whole)
-    if unjudged:
-        part = whole.part(unjudged)
-        told = Words(
-            f"No failure found, but {part.en} could not be judged",
-            f"未发现故障，但{part.zh}未能判定",
-        )
+    if blind.count:
+        said = unknown(blind, whole)
+        told = Words(f"No failure found, but {said.en}", f"未发现故障，但 {said.zh}")
     else:
         told = _good(ladder, whole)
     if not warned:
@@ -93,14 +98,38 @@ def headline(
     others = len(warned) - 1
     return Words(
         f"{told.en}; {many(len(warned), 'warning')}: {title.en}{', ...' if others else ''}",
-        f"{told.zh};{len(warned):,} 项告警：{title.zh or title.en}{'……' if others else ''}",
+        f"{told.zh}；{len(warned):,} 项告警：{title.zh or title.en}{'……' if others else ''}",
     )
 
 
+def unknown(blind: Blind, whole: Whole) -> Words:
+    """How many could not be judged: at all, or in full, which one missing tool is enough for."""
+    part = whole.part(blind.count)
+    if blind.wholly == blind.count:
+        return Words(f"{part.en} could not be judged", f"{part.zh}未能判定")
+    told = Words(f"{part.en} could not be judged in full", f"{part.zh}未能完整判定")
+    if not blind.wholly:
+        return told
+    return Words(
+        f"{told.en}, {blind.wholly:,} of them not at all",
+        f"{told.zh}，其中 {blind.wholly:,} {whole.counted[0]}完全未判定",
+    )
+
+
+_NAMED: Final = 2
+"""Further causes that the headline names; the others are counted."""
+
+
 def _broken(lowest: Sequence[Group], whole: Whole) -> Words:
-    first, others = lowest[0], len(lowest) - 1
-    rest = f", and {many(others, 'more cause')}" if others else ""
-    rest_zh = f"，另有 {others} 个原因" if others else ""
+    first, others = lowest[0], lowest[1:]
+    rest = rest_zh = ""
+    if others:
+        named = [each.title for each in others[:_NAMED]]
+        cut = len(others) > _NAMED
+        rest = f", and {many(len(others), 'more cause')}: "
+        rest += ", ".join(each.en for each in named) + (", ..." if cut else "")
+        rest_zh = f"，另有 {len(others):,} 个原因："
+        rest_zh += "、".join(each.zh or each.en for each in named) + ("……" if cut else "")
     part = whole.part(len(first.hosts))
     where, where_zh = f", {part.en}", f"，{part.zh}"
     if whole.noun != "host" and whole.count == 1:
@@ -117,7 +146,7 @@ def _good(ladder: Sequence[Rung], whole: Whole) -> Words:
     tail = tail_zh = ""
     if unmeasured := sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in ladder):
         tail = f"; {many(unmeasured, 'case')} not measured (not permitted)"
-        tail_zh = f";{unmeasured:,} 项未测量（未获许可）"
+        tail_zh = f"；{unmeasured:,} 项未测量（未获许可）"
     if len(passing) == len(Layer):
         return Words(
             f"All four layers pass on {whole.words.en}{tail}",
@@ -135,7 +164,7 @@ def _good(ladder: Sequence[Rung], whole: Whole) -> Words:
     good = Words(f"{names} {verb} on {whole.words.en}", f"{names_zh}在 {whole.words.zh}上通过")
     if whole.noun != "host":
         return good  # nobody asked for the other layers
-    return Words(f"{good.en}; {rest.en}{tail}", f"{good.zh};{rest.zh}{tail_zh}")
+    return Words(f"{good.en}; {rest.en}{tail}", f"{good.zh}；{rest.zh}{tail_zh}")
 
 
 def _others(ladder: Sequence[Rung]) -> Words:
@@ -149,7 +178,7 @@ def _others(ladder: Sequence[Rung]) -> Words:
             f"{', '.join(each.value for each in layers)} {_NEITHER[word][len(layers) > 1]}"
             for word, layers in others.items()
         ),
-        ";".join(
+        "；".join(
             f"{'、'.join(LAYERS[each] for each in layers)}{_NEITHER[word][2]}"
             for word, layers in others.items()
         ),

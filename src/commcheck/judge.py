@@ -391,7 +391,7 @@ def _blocker(desk: Desk, check: AnyCheck, subject: Subject) -> _Blocker | None:
                 return _Blocker(f"blocked: {need} is undecidable{on}")
             if verdict.kind is Kind.BLOCKED:
                 return _Blocker(f"blocked: {verdict.reason.removeprefix('blocked: ')}")
-            if verdict.kind is Kind.WAIVED and waived is None:
+            if verdict.kind is Kind.WAIVED and not verdict.advisory and waived is None:
                 waived = _Blocker(f"{need} failed{on}, waived", Kind.WAIVED)
     if is_absent(subject) and readings_of(check.seen):
         return _Blocker(f"blocked: {subject.label} is not there")

@@ -6,10 +6,11 @@ play says ``suspects: include``; what it then shows is a consequence of the caus
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from commcheck.check import AnyCheck, job_of, keys_of
 from commcheck.consequences import explained
@@ -36,6 +37,8 @@ from commcheck.model import (
 )
 from commcheck.plan import Asked, HostPlan, limits_for, platform_of, want_for
 from commcheck.plays import Play, Severity, Suspects
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +108,13 @@ def preview(plans: Sequence[HostPlan]) -> Iterator[str]:
         job, hosts = load.job, [host.name for host in load.hosts]
         try:
             limits, _ = limits_for(load.check, load.hosts[0], load.asked.params)
-            size = max(1, size_of(load.play.serial, len(hosts), len(hosts)))
-            batches = -(-len(hosts) // size)
-            found = job.preview(hosts[:size], limits)
+            batches = batches_of(hosts, load.play.serial, job.least)
+            found = job.preview(batches[0], limits)
             seconds = job.run_s(len(hosts), limits)
         except (Unjudgeable, ValueError) as error:
             yield f"{load.check.id}: {error}"
             continue
-        each = f" in each of {batches} batches" if batches > 1 else ""
+        each = f" in each of {len(batches)} batches" if len(batches) > 1 else ""
         yield f"{load.check.id} would load {len(hosts)} hosts{each}, if none fails below:"
         if found is not None:
             yield from (f"    {line}" for line in found.lines)
@@ -193,6 +195,18 @@ def size_of(count: Count | None, of: int, default: int) -> int:
     return math.ceil(count.value * of / 100) if count.is_percent else count.value
 
 
+def batches_of(hosts: Sequence[T], serial: Count | None, least: int) -> list[Sequence[T]]:
+    """The hosts in batches of ``serial``, each of at least ``least`` where there are so many.
+
+    What is left over is too few for a pair and would never be tried: it goes with the last batch.
+    """
+    size = max(1, least, size_of(serial, len(hosts), len(hosts)))
+    starts = list(range(0, len(hosts), size))
+    if len(starts) > 1 and len(hosts) - starts[-1] < least:
+        starts.pop()
+    return [hosts[at:end] for at, end in itertools.pairwise([*starts, len(hosts)])]
+
+
 def _failed(load: Load, results: Iterable[Result]) -> int:
     names = {host.name for host in load.hosts}
     ids = {entry.check for entry in load.play.checks}
@@ -216,8 +230,7 @@ def _carry_out(
     for name, verdict in closed.items():
         yield _result(load, name, (verdict,))
     hosts = [host for host in load.hosts if host.name not in closed]
-    size = max(1, size_of(load.play.serial, len(hosts), len(hosts) or 1))
-    batches = [hosts[at : at + size] for at in range(0, len(hosts), size)]
+    batches = batches_of(hosts, load.play.serial, load.job.least)
     done: list[Result] = []
     for number, batch in enumerate(batches):
         if _broke_off(load, [*known, *done]):

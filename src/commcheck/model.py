@@ -306,6 +306,7 @@ class Verdict:
     hosts: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     follows: str = ""  # slug of the cause found below of which this is a consequence
+    advisory: bool = False  # of what is waived: it was a warning, so nothing follows from it
 
     def __post_init__(self) -> None:
         """Refuse what no report could show honestly."""

@@ -7,7 +7,8 @@ or judged again from stored frames comes to the same.
 
 Peers are the hosts of one platform in one ``commcheck_peers`` group, by default the deepest group
 that fixes the platform, and of them those that take part: what a limit leaves out is no peer.
-A majority is more than half of at least three. Rails are compared with the rail of the same name.
+A majority is more than half of at least three. Of two that differ nobody can say which one is odd,
+and that they differ is said of both. Rails are compared with the rail of the same name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from dataclasses import field, replace
 from typing import Final
 
 from commcheck.check import UNREAD, AnyCheck, Trait, fitting, remedies_for
-from commcheck.consequences import is_proven
 from commcheck.lazy import dataclass
 from commcheck.model import Finding, Host, Kind, Rail, Result, Status, Subject, Verdict
 from commcheck.report.ranges import natural
@@ -33,7 +33,7 @@ driver of its card, where it is known: under a name that no check has for a trai
 VARIABLE: Final = "commcheck_peers"
 
 LEAST: Final = 3
-"""Of two that differ, nobody can say which one is odd."""
+"""Members of which a majority can say which one is odd."""
 
 
 def group_of(host: Host, platform: str) -> str:
@@ -163,7 +163,7 @@ def _settle(pool: _Pool) -> Verdict | None:
     """Compare one pool; returns a verdict on the group where no value has a majority."""
     counts = pool.counts
     total = len(pool.members)
-    if total < LEAST:
+    if total < LEAST and len(counts) < 2:
         return None
     most, number = counts[0]
     if number * 2 <= total:
@@ -199,7 +199,11 @@ def _drift(trait: Trait, member: _Member, key: str, most: str, number: int, tota
 
 def _split(pool: _Pool, counts: Sequence[tuple[str, int]]) -> Verdict:
     on = pool.members[0].finding.subject
-    parts = ", ".join(f"{number} have {_shown(key)}" for key, number in counts[:4])
+    only = {key: member.finding.host for member, key in zip(pool.members, pool.keys, strict=True)}
+    parts = ", ".join(
+        f"{only[key]} has {_shown(key)}" if number == 1 else f"{number} have {_shown(key)}"
+        for key, number in counts[:4]
+    )
     more = f", and {len(counts) - 4} more values" if len(counts) > 4 else ""
     return Verdict(
         status=Status.FAIL if pool.trait.fails else Status.WARN,
@@ -267,7 +271,7 @@ def _owner_found(trait: Trait, finding: Finding, latest: Mapping[tuple[str, str]
     What is wrong with a host is said on it; what is wrong with any of its rails is said of it too.
     """
     return any(
-        (each.verdict.status is Status.WARN or is_proven(each.verdict))
+        (each.verdict.status in (Status.FAIL, Status.WARN) or each.verdict.kind is Kind.WAIVED)
         and (not finding.subject or each.subject in ("", finding.subject))
         for owner in trait.owners
         if (result := latest.get((finding.host, owner))) is not None

@@ -245,8 +245,9 @@ def plan_of(prepared: Prepared) -> Plan:
                 source="bundled" if one.bundled else str(one.path),
                 overrides=str(one.overrides or ""),
                 digest=one.digest[:12],
-                explained_by=tuple(edge.cause for edge in one.check.explained_by),
+                explained_by=tuple(e.cause for e in one.check.explained_by if e.always),
                 contradicts=one.check.contradicts,
+                needs=one.check.needs,
             )
             for one in prepared.climb.checks
         ),

@@ -38,7 +38,9 @@ def shared(record: Record, check: str, findings: Sequence[Finding], hosts: Seque
     judged = _judged(record, check) | set(hosts)
     if len(hosts) == 1:
         if len(judged) > 1:
-            text = f"one host: {hosts[0]}; not on the {len(judged) - 1:,} others that were judged"
+            others = "one other" if len(judged) == 2 else f"{len(judged) - 1:,} others"
+            verb = "was" if len(judged) == 2 else "were"
+            text = f"one host: {hosts[0]}; not on the {others} that {verb} judged"
             zh = f"只有一台主机：{hosts[0]}；另有 {len(judged) - 1:,} 台已判定，没有此问题"
             found.insert(0, Share("host", Words(text, zh)))
         return tuple(found)

@@ -1,6 +1,7 @@
-"""Waivers: a known fail of a check on some hosts, put up with until a date, for a reason.
+"""Waivers: a known fault of a check on some hosts, put up with until a date, for a reason.
 
-The check still runs. Only a fail is waived, never an error: what is not known cannot be accepted.
+The check still runs. A fail or a warning is waived, never an error: what is not known cannot be
+accepted.
 """
 
 from __future__ import annotations
@@ -54,30 +55,35 @@ class Granted:
     waiver: Waiver
     hosts: frozenset[str]
 
-    def covers(self, check_id: str, host: str) -> bool:
-        """True where a fail of the check on the host is meant."""
-        return host in self.hosts and self.waiver.is_of(check_id)
+    def covers(self, check_id: str, host: str, hosts: Collection[str] = ()) -> bool:
+        """True where what the check finds on the host is meant.
+
+        Of a group (``@gpu``) it is where all of the ``hosts`` that the verdict names are meant.
+        """
+        found_on = hosts if host.startswith("@") and hosts else (host,)
+        return self.hosts.issuperset(found_on) and self.waiver.is_of(check_id)
 
 
 def apply(
     verdict: Verdict, check_id: str, host: str, granted: Iterable[Granted], today: date
 ) -> Verdict:
-    """The verdict, or where a living waiver covers a fail, the skip it becomes.
+    """The verdict, or where a living waiver covers a fail or a warning, the skip it becomes.
 
     Cause, remedies and measured values stay: the fault is still there.
     """
-    if verdict.status is not Status.FAIL:
+    if verdict.status not in (Status.FAIL, Status.WARN):
         return verdict
     for each in granted:
         waiver = each.waiver
-        if each.covers(check_id, host) and not waiver.is_void(today):
+        if each.covers(check_id, host, verdict.hosts) and not waiver.is_void(today):
             who = f" ({waiver.owner})" if waiver.owner else ""
             reason = f"waived until {waiver.until}: {waiver.reason}{who}"
             return replace(
                 verdict,
                 status=Status.SKIP,
                 kind=Kind.WAIVED,
-                reason=f"{' '.join(reason.split())} (was: fail, {verdict.reason})",
+                reason=f"{' '.join(reason.split())} (was: {verdict.status}, {verdict.reason})",
+                advisory=verdict.status is Status.WARN,
             )
     return verdict
 
@@ -107,12 +113,15 @@ def warn_of_unused(
         waiver = each.waiver
         if waiver.is_void(today) or (each.hosts and not each.hosts & present):
             continue
-        covered = [result for result in results if each.covers(result.check, result.host)]
-        if any(
-            finding.verdict.kind is Kind.WAIVED for result in covered for finding in result.findings
-        ):
+        covered = [
+            finding.verdict
+            for result in results
+            for finding in result.findings
+            if each.covers(result.check, result.host, finding.verdict.hosts)
+        ]
+        if any(verdict.kind is Kind.WAIVED for verdict in covered):
             continue
-        why = "no fail of it there" if covered else "no such check on such a host"
+        why = "no fault of it there" if covered else "no such check on such a host"
         notes.warning(
             waiver.position,
             f"the waiver of {waiver.check} on {waiver.hosts} waived nothing: {why} in this run",

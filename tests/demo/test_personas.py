@@ -96,6 +96,20 @@ def is_of(check: AnyCheck, platform: str) -> bool:
     return check.layer is Layer.PHYSICAL and not check.effects and platform in check.platforms
 
 
+def test_faults_that_need_a_persona_meet_on_one_host() -> None:
+    faults = known_faults()
+    (npus,) = cast(1, ["ascend-910b"])
+    for name in ("npu-link-down", "npu-ip-lost"):
+        npus = faults[name].change(npus)
+    assert [npu.number for npu in npus.npus if not npu.link_up] == [5]
+    assert [npu.number for npu in npus.npus if npu.address is None] == [3]
+    (amazon,) = cast(1, ["h100-efa"])
+    for name in ("efa-no-provider", "efa-retransmits"):
+        amazon = faults[name].change(amazon)
+    assert len(amazon.efas) == 32
+    assert not any(efa.opened for efa in amazon.efas)
+
+
 @pytest.mark.slow
 def test_each_generation_is_healthy_and_each_check_says_what_it_does(tmp_path: Path) -> None:
     assert NOT_ASKED.keys() == {name for name in known_personas() if not name.startswith("ascend")}

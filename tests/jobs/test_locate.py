@@ -66,6 +66,13 @@ def test_two_bad_hosts(name: PlanName, size: int, apart: str) -> None:
     assert named(located) == {f"host {hosts[0]}", f"host {hosts[other]}"}
 
 
+def test_the_proof_says_of_the_partners_that_they_are_good() -> None:
+    hosts = names(4)
+    sim = Simulated(hosts, bad_hosts=frozenset({hosts[1]}))
+    (culprit,) = searched(sim, "pairs", rails=0).culprits
+    assert culprit.proof == f"fails with {hosts[3]} and {hosts[2]}, which are good with others"
+
+
 @pytest.mark.parametrize(("name", "size"), EVERY)
 def test_one_bad_rail_of_a_host(name: PlanName, size: int) -> None:
     hosts = names(size)

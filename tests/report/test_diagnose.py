@@ -73,7 +73,7 @@ def test_several_causes_name_the_one_of_most_hosts() -> None:
     found = diagnose(record)
     assert found.headline == (
         "Physical layer is where it breaks: NIC firmware differs from its peers, 2 of 12 hosts,"
-        " and 1 more cause"
+        " and 1 more cause: PFC off on the RoCE priority"
     )
     assert found.hosts == ("node-03", "node-04", "node-05")
     assert found.fix is not None
@@ -89,7 +89,73 @@ def test_of_one_check_what_it_blames_first_comes_first() -> None:
     assert found.headline.startswith(f"Physical layer is where it breaks: {PFC_OFF.title.en}")
 
 
+def test_of_causes_as_large_the_one_that_others_stand_on_is_first() -> None:
+    hot = result("node-01", "physical.nic-heat", verdict(Status.FAIL))
+    dead = result("node-02", "physical.nic-link-up", verdict(Status.FAIL))
+    record = run(hot, dead, checks=(*CHECKS, "physical.nic-heat"))
+    assert diagnose(record).groups[0].check == "physical.nic-heat"
+    checks = tuple(
+        replace(each, needs=("physical.nic-link-up",))
+        if each.id == "physical.pfc-enabled"
+        else each
+        for each in record.plan.checks
+    )
+    stands = replace(record, plan=replace(record.plan, checks=checks))
+    assert [each.check for each in diagnose(stands).groups] == [
+        "physical.nic-link-up",
+        "physical.nic-heat",
+    ]
+    lines = (events.encode(event).decode() for event in events.events_of(stands))
+    assert diagnose(replay.record_from_events(lines)).groups == diagnose(stands).groups
+    many = [result(host, "physical.nic-heat", verdict(Status.FAIL)) for host in HOSTS[:2]]
+    more = replace(stands, results=(*stands.results, *many))
+    assert diagnose(more).groups[0].check == "physical.nic-heat"  # large before small
+
+
+def test_the_headline_names_two_more_causes_and_counts_the_others() -> None:
+    bad = [
+        result(f"node-0{number}", f"physical.check-{number}", Verdict(
+            status=Status.FAIL, reason="x", cause=replace(PFC_OFF, slug=f"c{number}",
+            title=Words(f"Cause {number}", f"原因{number}")), remedies=PFC_OFF.remedies))
+        for number in range(1, 5)
+    ]  # fmt: skip
+    says = diagnose(run(*bad, checks=tuple(each.check for each in bad))).says
+    assert says.en.endswith("Cause 1, 1 of 12 hosts, and 3 more causes: Cause 2, Cause 3, ...")
+    assert says.zh.endswith("，另有 3 个原因：原因2、原因3……")
+
+
 UNKNOWN = verdict(Status.ERROR, Kind.CHECK, "sudo refused")
+GONE = verdict(Status.ERROR, Kind.HOST, "no answer")
+
+
+def gone(host: str) -> list[Result]:
+    """A host of which nothing is known."""
+    gated = verdict(Status.SKIP, Kind.GATED)
+    return [result(host, CHECKS[0], GONE), *[result(host, each, gated) for each in CHECKS[1:]]]
+
+
+@pytest.mark.parametrize(
+    ("results", "said", "said_zh"),
+    [
+        (gone("node-02"), "1 of 12 hosts could not be judged", "12 台主机中的 1 台未能判定"),
+        (
+            # A tool that is missing on each of them hides nothing else.
+            [result(host, CHECKS[1], UNKNOWN) for host in HOSTS],
+            "12 of 12 hosts could not be judged in full",
+            "12 台主机中的 12 台未能完整判定",
+        ),
+        (
+            [*gone("node-02"), *gone("node-03"), result("node-04", CHECKS[1], UNKNOWN)],
+            "3 of 12 hosts could not be judged in full, 2 of them not at all",
+            "12 台主机中的 3 台未能完整判定，其中 2 台完全未判定",
+        ),
+    ],
+)
+def test_how_much_is_unknown(results: list[Result], said: str, said_zh: str) -> None:
+    says = diagnose(run(*results)).says
+    assert says == Words(f"No failure found, but {said}", f"未发现故障，但 {said_zh}")
+    beside = diagnose(run(*results, result("node-07", CHECKS[5], verdict(Status.FAIL))))
+    assert beside.says_more[-1] == Words(f"{said}.", f"{said_zh}。")
 
 
 @pytest.mark.parametrize(
@@ -117,12 +183,12 @@ UNKNOWN = verdict(Status.ERROR, Kind.CHECK, "sudo refused")
         (
             run(result("node-02", CHECKS[1], UNKNOWN)),
             Status.ERROR,
-            "No failure found, but 1 of 12 hosts could not be judged",
+            "No failure found, but 1 of 12 hosts could not be judged in full",
         ),
         (
             run(result("node-02", CHECKS[4], verdict(Status.SKIP, Kind.BUSY))),
             Status.SKIP,
-            "No failure found, but 1 of 12 hosts could not be judged",
+            "No failure found, but 1 of 12 hosts could not be judged in full",
         ),
         (
             run(*[result(h, CHECKS[2], verdict(Status.SKIP, Kind.NOT_PERMITTED)) for h in HOSTS]),

@@ -73,6 +73,7 @@ def between(was: dict[str, Word], now: dict[str, Word]) -> Changes:
         (FAIL, BLOCKED, "no-longer-judged", "no longer judged"),
         (FAIL, NOT_APPLICABLE, "no-longer-judged", "no longer judged"),
         (FAIL, WAIVED, "now-waived", "no longer judged"),
+        (WARN, WAIVED, "now-waived", ""),
         (WAIVED, FAIL, "newly-failing", "new"),
         (NOT_APPLICABLE, PASS, None, ""),
     ],
@@ -100,8 +101,8 @@ def test_only_what_both_asked_is_compared_and_the_rest_is_said() -> None:
     assert (found.compared, found.judged_before, found.judged_now) == (2, 3, 3)
     assert [(each.kind, each.subjects) for each in found.changes] == [("fixed", ("b",))]
     assert found.notes == (
-        "1 hosts are in the baseline and not in this run: gone",
-        "1 hosts are in this run and not in the baseline: new",
+        "1 host is in the baseline and not in this run: gone",
+        "1 host is in this run and not in the baseline: new",
     )
     other = diff(
         document(run("old", {"a": PASS})), document(run("new", {"a": FAIL}, "physical.nic-mtu"))

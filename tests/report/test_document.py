@@ -26,7 +26,7 @@ def test_the_summary_is_what_every_format_shows() -> None:
         "layer": "physical",
         "headline": "Physical layer is where it breaks: PFC off on the RoCE priority, 2 of 7 hosts",
         "headline_zh": "问题出在物理层：RoCE 优先级未开启 PFC，7 台主机中的 2 台",
-        "more": ["3 of 7 hosts could not be judged in full."],
+        "more": ["3 of 7 hosts could not be judged in full, 1 of them not at all."],
         "hosts": ["node-0002", "node-0003"],
         "cause": "pfc-not-on-roce-priority",
         "remedy": "mlnx_qos -i eth2 --pfc 0,0,0,1,0,0,0,0",

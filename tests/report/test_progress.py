@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from commcheck.headline import many
 from commcheck.model import Kind, Status
 from commcheck.report.progress import (
     MAX_UNREACHED,
@@ -189,7 +190,7 @@ def test_the_live_view_has_a_fixed_height(hosts: int) -> None:
     assert "\x1b[2J" not in text
     assert "after the end" not in text
     assert text.rstrip().endswith(
-        f"{hosts} of {hosts} hosts, {2 * hosts} verdicts ({hosts} fail), 0.00 s"
+        f"{hosts} of {many(hosts, 'host')}, {2 * hosts} verdicts ({hosts} fail), 0.00 s"
     )
     # Eleven lines at every refresh, so ten up to the first of them; and up by all at the end.
     moves = re.findall(r"(?:\x1b\[1A\x1b\[2K)+", text)

@@ -76,6 +76,7 @@ def results(texts: st.SearchStrategy[str], reasons: st.SearchStrategy[str]) -> A
                 error=draw(st.sampled_from(["", "ParseError"])),
                 measured=draw(st.dictionaries(SIMPLE, values, max_size=2)),
                 hosts=draw(st.sampled_from([(), ("node-0001",)])),
+                advisory=draw(st.booleans()),
             )
             findings.append(
                 Finding(

@@ -60,6 +60,11 @@ RACKS = {
             ["host"],
             "one host: node-03; not on the 11 others that were judged",
         ),
+        (
+            run(on("node-03", ""), hosts=HOSTS[2:4]),
+            ["host"],
+            "one host: node-03; not on the one other that was judged",
+        ),
         (run(on("node-03", ""), hosts=("node-03",)), [], ""),
         (
             run(*[on(host, "mlx5_2") for host in HOSTS]),

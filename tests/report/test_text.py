@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from commcheck.model import Kind, Remedy, Status, Words
 from commcheck.report import text
 from commcheck.report.lines import NO_EDGE
 from commcheck.report.record import Failure, Record
+from commcheck.report.words import columns_of
 from tests.report.runs import CHECKS, PASS, PFC_OFF, healthy, incident, overridden, result, verdict
 
 
@@ -131,6 +133,54 @@ def test_hosts_that_were_not_reached_have_a_line_a_reason_and_what_to_do() -> No
         f"Fix first:   {FAR.remedy.replace('2.1', '2.6')}   on node-06   (and 2 like it)",
         "Read:        runbook.md#physical-reachable",
     ]
+
+
+def test_the_first_step_of_each_further_cause_is_shown() -> None:
+    bad = []
+    for number in range(1, 6):
+        fix = Remedy(f"look-{number}", PFC_OFF.title, PFC_OFF.title)
+        one = replace(PFC_OFF, slug=f"c{number}", title=Words(f"Cause {number}", f"原因 {number}"))
+        said = replace(verdict(Status.FAIL), cause=one, remedies=(fix,))
+        bad.append(result(f"node-0{number}", CHECKS[1 if number < 5 else 5], said))
+    record = replace(healthy(8), results=(*healthy(8).results, *bad))
+    lines = text.render(record).splitlines()
+    first = lines.index("Also:        look-2   on node-02   (Cause 2)")
+    assert lines[first + 1 : first + 4] == [
+        "Also:        look-3   on node-03   (Cause 3)",
+        "Also:        look-4   on node-04   (Cause 4)",
+        "             ... and 1 more cause, in the report",
+    ]
+    assert "另外：       look-2   在 node-02   （原因 2）\n" in text.render(record, lang="zh")
+
+
+def test_many_hosts_behind_a_step_are_counted_and_never_cut() -> None:
+    """Every second of 800: the list of their numbers is no range."""
+    base = healthy(800)
+    odd = base.plan.hosts[::2]
+    bad = [result(host, CHECKS[2], verdict(Status.FAIL)) for host in odd]
+    shown = text.render(replace(base, results=(*base.results, *bad)))
+    command = PFC_OFF.remedies[0].command
+    assert f"Fix first:   {command}   on 400 hosts (node-01, ...)\n" in shown
+    some = replace(base, results=(*base.results, *bad[:9]))
+    assert f"{command}   on node-[01,03,05,07,09,11,13,15,17]\n" in text.render(some)
+
+
+def test_words_of_the_ladder_stand_apart_from_its_counts() -> None:
+    """Also where the counts are wide, as they are in Chinese and on large fleets."""
+    for lang in ("en", "zh"):
+        rows = [
+            line
+            for line in text.render(incident(), lang=lang).splitlines()
+            if line.startswith(("library", "通信库层"))
+        ]
+        assert all(re.search(r" {3}\S+( \S+)*$", row) for row in rows), rows
+
+
+def test_chinese_lines_keep_to_the_width() -> None:
+    for width in (80, 100, 120):
+        for line in text.render(incident(), width=width, lang="zh").splitlines():
+            if "✕" in line or "?" in line or line.startswith("    "):
+                assert columns_of(line) <= width, line
 
 
 def test_a_remedy_without_a_command_names_the_port() -> None:

@@ -56,7 +56,13 @@ def cast(hosts: int, names: Sequence[str] = ()) -> list[HostState]:
 
 
 def become(name: str, host: HostState, known: Mapping[str, Persona]) -> HostState:
-    """The host as one of that persona; only its own kind are its peers."""
+    """The host as one of that persona; only its own kind are its peers.
+
+    One that is of it already stays as it is, with what is broken there: faults that need a persona
+    may meet on one host.
+    """
+    if ("commcheck_peers", name) in host.declared:
+        return host
     persona = known[name]
     declared = {**persona.declared, "commcheck_peers": name}
     return replace(persona.change(host), declared=tuple(declared.items()))

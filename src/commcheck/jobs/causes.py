@@ -10,10 +10,11 @@ from typing import Final
 
 from commcheck.jobs.remedies import (
     BELOW,
+    BUILDS,
     COUNTERS,
+    IDLE,
     NETWORK_LINES,
     PER_RAIL,
-    READS,
     REPEAT_ALONE,
     look,
     mend,
@@ -145,7 +146,7 @@ NO_GPUDIRECT: Final = Cause(
             "modprobe nvidia_peermem",
             "Loads the module that lets NICs reach GPU memory; running jobs do not notice.",
             "加载让网卡访问显存的模块；不影响运行中的作业。",
-            READS,
+            Words("Root; the RDMA stack is loaded.", "需要 root；RDMA 协议栈已加载。"),
         ),
     ),
 )
@@ -309,10 +310,11 @@ RDMA_FALLS: Final = Cause(
     ),
     remedies=(
         *COUNTERS,
-        look(
+        mend(
             "ib_write_bw -d <HCA> -x <GID> -F --report_gbits -q 8 -s 8388608 -n 5000 <PARTNER>",
             "Several QPs: full speed now clears the wire. It loads the link for seconds.",
             "使用多个 QP：若恢复全速则链路正常。会占满链路数秒。",
+            IDLE,
         ),
         BELOW,
     ),
@@ -376,14 +378,14 @@ NO_MPI: Final = Cause(
             "make -C <NCCL-TESTS> MPI=1 MPI_HOME=<MPI>",
             "Builds it with MPI, against the MPI that launches it.",
             "启用 MPI 重新编译，且与启动所用的 MPI 一致。",
-            READS,
+            BUILDS,
             accelerator="gpu",
         ),
         mend(
             "make -C <CANN>/tools/hccl_test MPI_HOME=<MPI> ASCEND_DIR=<CANN>",
             "Ascend: builds hccl_test against the MPI that launches it.",
             "昇腾：用启动所用的 MPI 编译 hccl_test。",
-            READS,
+            BUILDS,
             accelerator="npu",
         ),
     ),

@@ -213,7 +213,8 @@ def _hosts_or_leaves(facts: Facts, bad: Sequence[str], rail: int | None) -> list
     for host in bad:
         if host in left:
             partners = facts.bad_partners(host)
-            proof = f"fails with {' and '.join(partners[:2])}, good with others"
+            are = "which are" if partners[1:] else "which is"
+            proof = f"fails with {' and '.join(partners[:2])}, {are} good with others"
             culprits.append(Culprit("host", (host,), rail, proof=proof))
     return culprits
 

@@ -7,7 +7,7 @@ has a virtual NIC. What fails is told apart as in any search: host, NPU, path, l
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from commcheck.check import Reader, failed, passed, undecidable
@@ -40,7 +40,7 @@ UNREACHED = Cause(
     ),
     remedies=(
         Remedy(
-            command="hccn_tool -i <NPU> -ping -g address <PEER>",
+            command="hccn_tool -i {npu} -ping -g address {peer}",
             effect=Words(
                 "Shows which peers answer. Then VLAN and routes of the switch ports on the way.",
                 "查看哪些对端可达。随后检查沿途交换机端口的 VLAN 与路由。",
@@ -152,8 +152,11 @@ def _read(run: Run, members: Members, _limits: object, answered: Answered) -> Ra
         return _pairs(run, *(members[host] for host in run.hosts))
 
     def judge(way: tuple[int, int], output: Output) -> Verdict:
-        sender, peer = run.hosts
-        return _of_npu(f"{sender} npu{way[0]} to {peer} npu{way[1]}", output)
+        sender, peer = (members[host] for host in run.hosts)
+        how, *_, address = _words(*way, sender, peer)
+        # The remedy is of the network; over HCCS it has no place to look at.
+        places = {"npu": way[0], "peer": address} if how != HCCS_PING else {}
+        return _of_npu(f"{sender.name} npu{way[0]} to {peer.name} npu{way[1]}", output, places)
 
     verdicts = read(run, "hccn_tool", answered, ways, judge)
     if run.rail is None and all(each.status is Status.FAIL for each in verdicts):
@@ -171,7 +174,7 @@ def _apart(run: Run, npus: int) -> Verdict:
     )
 
 
-def _of_npu(way: str, output: Output) -> Verdict:
+def _of_npu(way: str, output: Output, places: Mapping[str, Any]) -> Verdict:
     try:
         ((_, _, text),) = sections(output, "hccn_tool")
     except (Unjudgeable, ValueError):
@@ -182,8 +185,8 @@ def _of_npu(way: str, output: Output) -> Verdict:
     measured = {"loss_percent": loss}
     if loss == 0:
         return passed(f"{way}: no packet is lost", measured=measured)
-    return failed(UNREACHED, f"{way}: {loss:g} % of the packets are lost, want none",
-                  measured=measured)  # fmt: skip
+    reason = f"{way}: {loss:g} % of the packets are lost, want none"
+    return failed(UNREACHED, reason, measured=measured, **places)
 
 
 # --- verdicts -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from commcheck.check import undecidable
+from commcheck.check import remedies_for, undecidable
 from commcheck.jobs import places, said
 from commcheck.jobs.job import Search
 from commcheck.jobs.locate import Culprit
@@ -49,22 +49,36 @@ class Pings:
                 said = undecidable(reason, turn_on=self.filtered)
                 told.append(replace(said, hosts=verdict.hosts))
             else:
-                fails = _fails(found, culprit)
+                ways = _fails(found, culprit)
+                fails = [fail for _, fail in ways]
                 cause = self.cause_of(fails)
                 example = f"; {fails[0].reason}" if fails else ""
                 reason = f"{verdict.reason}{example}"
+                # Its commands are run at the culprit: filled for a way that begins there.
+                remedies = next(
+                    (
+                        fail.remedies
+                        for sender, fail in ways
+                        if sender in culprit.hosts and fail.cause is cause
+                    ),
+                    remedies_for(cause, {}),
+                )
                 told.append(
-                    replace(
-                        verdict, cause=cause, remedies=cause.remedies, reason=reason, figures=()
-                    )
+                    replace(verdict, cause=cause, remedies=remedies, reason=reason, figures=())
                 )
         return tuple(told)
 
 
-def _fails(found: Search, culprit: Culprit) -> list[Verdict]:
-    """What failed for its sake: on its rail alone where that was tried, with good partners."""
+def _fails(found: Search, culprit: Culprit) -> list[tuple[str, Verdict]]:
+    """What failed for its sake, and at which host it began: on its rail alone where that was
+    tried, with good partners."""
     mine = [ran for ran in found.ran if set(culprit.hosts) & set(ran.run.hosts)]
     on_rail = [ran for ran in mine if ran.run.rail == culprit.rail] or mine
     known = found.located.good | set(culprit.hosts)
     sure = [ran for ran in on_rail if set(ran.run.hosts) <= known] or on_rail
-    return [each for ran in sure for each in ran.verdicts if each.status is Status.FAIL]
+    return [
+        (ran.run.hosts[0], each)
+        for ran in sure
+        for each in ran.verdicts
+        if each.status is Status.FAIL
+    ]

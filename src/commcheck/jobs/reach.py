@@ -56,7 +56,7 @@ class Limits:
 
 
 LOOK = Remedy(
-    command="ip neigh show; tracepath -n <PEER>",
+    command="ip neigh show dev {netdev}; tracepath -n {peer}",
     effect=Words(
         "Shows whether the peer's address is resolved, and how far packets come and how large. "
         "Then VLAN, routing and MTU of the switch ports on the way.",
@@ -96,7 +96,7 @@ PATH_MTU = Cause(
         "小报文可通过，而主机 MTU 大小的报文不行：路径上某交换机端口 MTU 更小。"
         "连接可建立，但首个大消息即挂起。",
     ),
-    remedies=(WIDEN, LOOK),
+    remedies=(LOOK, WIDEN),
 )
 
 
@@ -175,7 +175,9 @@ def _of_rail(member: Member, peer: Member, mine: Rail, theirs: Rail, output: Out
         said = ping.parse(output)
     except Unjudgeable as refused:
         return error(refused.type_name, f"{member.name} {mine.label}: {refused.reason}")
-    mtu = min(_place(member, mine)[2], _place(peer, theirs)[2])
+    netdev, _, my_mtu = _place(member, mine)
+    _, address, other_mtu = _place(peer, theirs)
+    mtu = min(my_mtu, other_mtu)
     way = f"{member.name} {mine.label} ({mine.netdev}) to {peer.name}"
     measured = {"mtu_bytes": mtu, "sent": said.full.sent, "received": said.full.received}
     if said.full.received == said.full.sent:
@@ -186,8 +188,9 @@ def _of_rail(member: Member, peer: Member, mine: Rail, theirs: Rail, output: Out
     lost = f"{said.full.sent - said.full.received} of {said.full.sent}"
     if small is not None and small.received == small.sent:
         reason = f"{way}: small packets pass, and {lost} of {mtu} bytes are lost{why}, want none"
-        return failed(PATH_MTU, reason, measured=measured)
-    return failed(UNREACHED, f"{way}: {lost} packets are lost{why}, want none", measured=measured)
+        return failed(PATH_MTU, reason, measured=measured, netdev=netdev, peer=address)
+    reason = f"{way}: {lost} packets are lost{why}, want none"
+    return failed(UNREACHED, reason, measured=measured, netdev=netdev, peer=address)
 
 
 # --- verdicts -----------------------------------------------------------------------------------

@@ -8,6 +8,13 @@ from commcheck.model import Remedy, Words
 
 READS: Final = Words("None, it only reads.", "无，只读。")
 DRAINED: Final = Words("The host is drained.", "主机已排空。")
+BUILDS: Final = Words(
+    "None: it writes into the benchmark's own folder.", "无：只写入测试程序自己的目录。"
+)
+IDLE: Final = Words(
+    "No job on these hosts: it fills their links meanwhile.",
+    "相关主机上没有作业：期间会占满其链路。",
+)
 
 
 def look(command: str, en: str, zh: str, who: str = "operator", *, accelerator: str = "") -> Remedy:
@@ -30,7 +37,7 @@ def mend(
     *,
     accelerator: str = "",
 ) -> Remedy:
-    """A step that changes something; ``before``: what must hold first."""
+    """A step that changes or loads something; ``before``: what must hold first."""
     return Remedy(
         command=command,
         effect=Words(en, zh),
@@ -74,17 +81,19 @@ NETWORK_LINES: Final = (
     ),
 )
 PER_RAIL: Final = (
-    look(
+    mend(
         "ib_write_bw -d <HCA> -x <GID> -F --report_gbits -s 8388608 -n 5000 <PARTNER>",
         "One rail at a time between two hosts: the slow one shows. It loads the link for seconds.",
         "在两台主机间逐轨测试：慢的轨会显现。会占满链路数秒。",
+        IDLE,
         accelerator="gpu",
     ),
-    look(
+    mend(
         "hccn_tool -i <NPU> -roce_test ib_send_bw -s 8388608 -n 1000 address <PARTNER-NPU-IP> -tcp",
         "Ascend, one NPU's port at a time: the slow one shows. Start it on the partner first, "
         "without the address. It loads the link for seconds.",
         "昇腾：逐个 NPU 网口测试，慢的会显现。先在对端启动（不带 address）。会占满链路数秒。",
+        IDLE,
         accelerator="npu",
     ),
 )
@@ -93,8 +102,9 @@ BELOW: Final = look(
     "Judges links, PCIe, PFC and GPUDirect of the hosts: the sweep's cause usually stands there.",
     "检查主机的链路、PCIe、PFC 与 GPUDirect：带宽问题的原因通常就在其中。",
 )
-REPEAT_ALONE: Final = look(
+REPEAT_ALONE: Final = mend(
     "commcheck run -i <INVENTORY> --allow load -t physical.collective-pairs",
     "Repeats the pair with nothing beside it. It loads the fabric for a minute.",
     "单独重测该主机对。会使网络满载约一分钟。",
+    IDLE,
 )

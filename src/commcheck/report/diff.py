@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from commcheck.headline import many
 from commcheck.lazy import dataclass
 from commcheck.model import Layer
 from commcheck.report.changes import (
@@ -189,7 +190,7 @@ def _kind(was: str, now: str) -> Kind | None:
     if now == "warn":
         return None if was == "warn" else "newly-warned"
     if now == "waived":
-        return "now-waived" if was in TROUBLE else None
+        return "now-waived" if was in TROUBLE or was == "warn" else None
     if now == "pass":
         return "fixed" if was in TROUBLE or was == "warn" else None
     return "no-longer-judged" if was in (FAIL, *UNKNOWN, "pass", "warn") else None
@@ -337,12 +338,12 @@ def _notes(old: Json, new: Json, before: set[str], after: set[str]) -> Iterator[
         known = set(less)
         only = [host for host in more if host not in known]
         if only:
-            yield f"{len(only):,} hosts are {words}: {_cut(fold_hosts(only))}"
+            yield f"{_counted(len(only), 'host')} {words}: {_cut(fold_hosts(only))}"
     both = set(was["hosts"]) & set(now["hosts"])
     for words, few in (("gone", before - after), ("new", after - before)):
         rails = [each for each in few if "/" in each and host_of(each) in both]
         if rails:
-            yield f"{len(rails):,} subjects are {words}: {_cut(fold_hosts(rails))}"
+            yield f"{_counted(len(rails), 'subject')} {words}: {_cut(fold_hosts(rails))}"
     for words, more, less in (
         ("only the baseline asked", old["checks"], new["checks"]),
         ("only this run asked", new["checks"], old["checks"]),
@@ -350,6 +351,10 @@ def _notes(old: Json, new: Json, before: set[str], after: set[str]) -> Iterator[
         ids = {each["id"] for each in more} - {each["id"] for each in less}
         if ids:
             yield f"{words} {_cut(', '.join(sorted(ids)))}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{many(count, noun)} {'is' if count == 1 else 'are'}"
 
 
 def _cut(text: str) -> str:

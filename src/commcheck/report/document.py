@@ -202,7 +202,7 @@ def _verdict(finding: Finding) -> Json:
         "hosts": list(verdict.hosts),
         "status": verdict.status,
         "kind": verdict.kind,
-        "severity": "advisory" if verdict.status is Status.WARN else "blocking",
+        "severity": "advisory" if verdict.status is Status.WARN or verdict.advisory else "blocking",
         "rule": verdict.rule,
         "reason": clean(verdict.reason),
         "cause": verdict.cause.slug if verdict.cause else None,

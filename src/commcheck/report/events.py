@@ -77,6 +77,7 @@ def plan_event(plan: Plan) -> Event:
                 **({"digest": check.digest} if check.digest else {}),
                 **({"explained_by": list(check.explained_by)} if check.explained_by else {}),
                 **({"contradicts": list(check.contradicts)} if check.contradicts else {}),
+                **({"needs": list(check.needs)} if check.needs else {}),
             }
             for check in plan.checks
         ],
@@ -210,6 +211,7 @@ def _finding(finding: Finding) -> Event:
         "hosts": list(verdict.hosts),
         **({"figures": [_figure(each) for each in verdict.figures]} if verdict.figures else {}),
         **({"follows": verdict.follows} if verdict.follows else {}),
+        **({"advisory": True} if verdict.advisory else {}),
         "bounds": [
             {"name": each.name, "value": plain(each.value), "origin": clean(each.origin),
              "unit": each.unit}

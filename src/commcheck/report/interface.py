@@ -49,7 +49,7 @@ CHINESE: Final[Mapping[str, str]] = {
     "This page looks plain because the server that sent it forbids its style; nothing is missing. "
     "Download it, or have Jenkins' Resource Root URL set, to see it as it is meant.":
         "服务器禁止了本页的样式，因此显得朴素，但内容完整。下载后打开，或设置 Jenkins 的 "
-        "Resource Root URL,即可看到完整样式。",
+        "Resource Root URL，即可看到完整样式。",
     # Terminal
     "note: ": "备注：",
     "e.g.": "例如",
@@ -57,11 +57,13 @@ CHINESE: Final[Mapping[str, str]] = {
     "judged": "台已判定",
     "fail": "不通过",
     "not judged": "未判定",
+    "not in full": "未完整判定",
     "Shared by:": "共同点：",
     "For it:": "支持证据：",
     "Against:": "反面证据：",
     "Drain:": "排空：",
     "Fix first:": "先处置：",
+    "Also:": "另外：",
     "then:": "然后：",
     "Read:": "手册：",
     "Report:": "报告：",
@@ -161,13 +163,13 @@ CHINESE: Final[Mapping[str, str]] = {
     "and the like on more:": "其他同类数：",
     "Other checks:": "其他检查：",
     "Switch ports:": "交换机端口：",
-    "whose verdicts are in results.json:": "其结果见 results.json:",
+    "whose verdicts are in results.json:": "其结果见 results.json：",
     # Runbook
     "The sections of the runbook for what was found, so that they are at hand without a network.":
         "与所发现问题相关的手册章节，断网时也可查阅（手册为英文）。",
     # Run
     "Started": "开始",
-    "UTC, as every time here": "UTC,本页所有时间均为 UTC",
+    "UTC, as every time here": "UTC，本页所有时间均为 UTC",
     "Ended": "结束",
     "after": "历时",
     "not known": "未知",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TextIO, cast
 
 from commcheck.console import Outlet
 from commcheck.diagnose import presentation
+from commcheck.headline import many
 from commcheck.lazy import dataclass
 from commcheck.model import Kind, Layer, Result, Status
 from commcheck.report.cleaning import composed, for_console
@@ -150,8 +151,8 @@ class _Tally:
         total = sum(self.cases.values(), Counter[str]())
         words = [f"{total[word]:,} {word}" for word in ("fail", "error", "warn") if total[word]]
         parts = [
-            f"{self.done:,} of {self.hosts:,} hosts",
-            f"{total.total():,} verdicts" + (f" ({', '.join(words)})" if words else ""),
+            f"{self.done:,} of {many(self.hosts, 'host')}",
+            many(total.total(), "verdict") + (f" ({', '.join(words)})" if words else ""),
         ]
         if self.unreached:
             parts.append(f"{self.unreached:,} not judged whole")
@@ -176,7 +177,7 @@ class LineProgress:
         """Says what is planned and starts the heartbeat."""
         with self._lock:
             self._tally.begin(plan, self._clock())
-            self._write([(f"{len(plan.hosts):,} hosts, {len(plan.checks):,} checks",)])
+            self._write([(f"{many(len(plan.hosts), 'host')}, {many(len(plan.checks), 'check')}",)])
         self._heart = threading.Thread(target=self._beat, name="commcheck-heartbeat", daemon=True)
         self._heart.start()
 

@@ -54,8 +54,9 @@ class PlannedCheck:
     """A check of the plan: ``source`` is its path or ``bundled``.
 
     ``overrides`` is empty, or says what it stands in for: ``bundled`` or a path. ``digest`` is of
-    its file: two runs with the same one asked the same. ``explained_by``: slugs of causes of which
-    its own fail may be a consequence. ``contradicts``: those that a pass of it speaks against.
+    its file: two runs with the same one asked the same. ``explained_by``: slugs of causes that
+    always bring its own fail with them. ``contradicts``: those that a pass of it speaks against.
+    ``needs``: checks that must pass before it says anything.
     """
 
     id: str
@@ -65,6 +66,7 @@ class PlannedCheck:
     digest: str = ""
     explained_by: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
     @property
     def layer(self) -> Layer:

@@ -48,6 +48,7 @@ class _Finding(msgspec.Struct):
     unproven_below: tuple[str, ...]
     figures: tuple[Figure, ...] = ()
     follows: str = ""
+    advisory: bool = False
 
 
 class _Judged(msgspec.Struct):
@@ -225,6 +226,7 @@ def _plan(event: Event) -> Plan:
                 check.get("digest", ""),
                 tuple(check.get("explained_by", ())),
                 tuple(check.get("contradicts", ())),
+                tuple(check.get("needs", ())),
             )
             for check in event["checks"]
         ),
@@ -264,6 +266,7 @@ def _finding(check: str, host: str, told: _Finding) -> Finding:
             hosts=told.hosts,
             figures=told.figures,
             follows=told.follows,
+            advisory=told.advisory,
         ),
         bounds=told.bounds,
         evidence=told.evidence,

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.console import within
-from commcheck.diagnose import BREAKS_HERE, Diagnosis, Fix, Group, Rung, diagnose
+from commcheck.diagnose import BREAKS_HERE, Diagnosis, Group, Rung, diagnose
 from commcheck.headline import Whole
 from commcheck.lazy import dataclass
 from commcheck.model import Kind, Status, Words
-from commcheck.report import changes_text
+from commcheck.report import changes_text, steps
 from commcheck.report.cleaning import columns, for_console
 from commcheck.report.diff import tally
 from commcheck.report.interface import counted, known, t
-from commcheck.report.junit import anchor
 from commcheck.report.lines import beside, wrapped
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, PlannedCheck, Record
@@ -41,7 +40,6 @@ _HOSTS_WIDTH: Final = 25
 _CHECK_WIDTH: Final = 29
 _LABEL_WIDTH: Final = 12
 _COUNTS_WIDTH: Final = 52
-_MOST_PLACES: Final = 4
 _WIDE: Final = 80
 """Columns from which the ladder's words stand in a column of their own."""
 
@@ -120,8 +118,8 @@ def render(
         [
             *_headline(diagnosis, look),
             *(look.label("Drain:") + for_console(command, 4000) for command in drain),
-            *_next_step(diagnosis, record.info.noun != "host", runbook_url, look),
-            *_of_unreached(diagnosis, sorts, runbook_url, look),
+            *steps.lines(diagnosis, record.info.noun != "host", runbook_url, look),
+            *steps.of_unreached(diagnosis, sorts, runbook_url, look),
             *_last_words(diagnosis, folder, look),
         ],
     ]
@@ -250,8 +248,10 @@ def _reason(group: Group, look: Look) -> str:
 
 def _ladder(rungs: Sequence[Rung], look: Look) -> list[str]:
     counts = [_counts(rung, look) for rung in rungs]
-    # As ever, where there is room: who reads runs beside one another looks at one place.
-    wide = _COUNTS_WIDTH if look.width >= _WIDE else max(map(columns_of, counts), default=0)
+    wide = max(map(columns_of, counts), default=0)
+    if look.width >= _WIDE:
+        # As ever, where there is room: who reads runs beside one another looks at one place.
+        wide = max(wide + 2, _COUNTS_WIDTH)
     return [_rung(rung, told, wide, look) for rung, told in zip(rungs, counts, strict=True)]
 
 
@@ -276,7 +276,7 @@ def _rung(rung: Rung, counts: str, wide: int, look: Look) -> str:
     return look.paint(text, status)
 
 
-_OF_HOSTS: Final = {"error": "not judged"}
+_OF_HOSTS: Final = {"error": "not in full"}
 
 
 def _headline(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
@@ -284,63 +284,6 @@ def _headline(diagnosis: Diagnosis, look: Look) -> Iterator[str]:
         yield look.paint(line, diagnosis.status.value)
     for sentence in diagnosis.says_more:
         yield from wrapped(for_console(look.say(sentence), 2000), look.width)
-
-
-def _next_step(diagnosis: Diagnosis, of_files: bool, runbook_url: str, look: Look) -> Iterator[str]:
-    if diagnosis.cause is not None:
-        for label, told in (
-            ("Shared by:", tuple(share.words for share in diagnosis.cause.shares)),
-            ("For it:", diagnosis.cause.speaks_for),
-            ("Against:", diagnosis.cause.speaks_against),
-        ):
-            for words in told[:2]:
-                yield look.label(label) + for_console(look.say(words), 2000)
-    if diagnosis.fix is not None and diagnosis.cause is not None:
-        steps: dict[int, list[Fix]] = {}
-        for fix in diagnosis.cause.fixes:
-            steps.setdefault(fix.step, []).append(fix)
-        for number, same in enumerate(steps.values()):
-            hosts = for_console(_places(same[0]))
-            # Never cut: a remedy is there to be copied whole.
-            told_to = for_console(look.say(same[0].says), 2000)
-            where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
-            label = look.label("then:" if number else "Fix first:")
-            yield f"{label}{told_to}{where}{_like_it(len(same) - 1, look)}"
-            if of_files and same[0].remedy.command:
-                margin = " " * (_LABEL_WIDTH + 1)
-                yield from wrapped(margin + look.say(same[0].remedy.effect), look.width, margin)
-        who = diagnosis.fix.remedy.who
-        needs = Words(f"   (needs the {who})", f"   （执行者：{known(f'the {who}').zh}）")
-        page = f"{runbook_url}#{anchor(diagnosis.cause.check)}"
-        yield look.label("Read:") + page + ("" if who == "operator" else look.say(needs))
-
-
-def _places(fix: Fix) -> str:
-    """The hosts; their ports, too, where no command names them: somebody goes there by foot."""
-    if not fix.remedy.command and 0 < len(fix.subjects) <= _MOST_PLACES:
-        return ",".join(fix.subjects)
-    return fold_hosts(fix.hosts)
-
-
-def _like_it(others: int, look: Look) -> str:
-    words = Words(f"   (and {others:,} like it)", f"   （另有 {others:,} 条类似）")
-    return look.say(words) if others else ""
-
-
-def _of_unreached(
-    diagnosis: Diagnosis, sorts: Sequence[Unreached], runbook_url: str, look: Look
-) -> Iterator[str]:
-    """Where nothing fails: what to do about the largest part of those that were not reached."""
-    if diagnosis.cause is not None or not sorts:
-        return
-    first = sorts[0]
-    if first.remedy:
-        where = f"   {look.say(t('on'))} {for_console(fold_hosts(first.same))}"
-        more = _like_it(len(first.hosts) - len(first.same), look)
-        yield f"{look.label('Fix first:')}{for_console(first.remedy, 2000)}{where}{more}"
-    check = next((each.check for each in diagnosis.groups if each.slug == first.error), "")
-    if check:
-        yield f"{look.label('Read:')}{runbook_url}#{anchor(check)}"
 
 
 def _last_words(diagnosis: Diagnosis, folder: Path | None, look: Look) -> Iterator[str]:

@@ -155,5 +155,6 @@ def test_the_npu_at_fault_is_told_with_an_example() -> None:
     (verdict,) = judge(Seen(found), Machine("gpu-01"), SITE, LIMITS)
     assert (verdict.status, verdict.cause) == (Status.FAIL, UNREACHED)
     assert "gpu-01 npu1 to gpu-02 npu1: 100 % of the packets are lost" in verdict.reason
+    assert verdict.remedies[0].command == "hccn_tool -i 1 -ping -g address 10.20.2.2"
     (whole,) = JOB.together(found, LIMITS)
     assert whole.cause is UNREACHED

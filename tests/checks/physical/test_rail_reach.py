@@ -163,7 +163,13 @@ def test_the_rail_at_fault_is_told_in_words_of_reach(second: str) -> None:
     (verdict,) = judge(Seen(found), Machine("gpu-01"), SITE, LIMITS)
     assert verdict.status is Status.FAIL
     assert verdict.cause is (PATH_MTU if "good" in second else UNREACHED)
-    assert verdict.remedies == verdict.cause.remedies
+    # It looks before it changes, and can be pasted: no shell takes <PEER> for a word.
+    look = verdict.remedies[0].command
+    assert look == "ip neigh show dev ens1; tracepath -n 192.0.2.18"
+    there = search([bad], located=at_fault("rail", "gpu-02", rail=1, good=("gpu-01",)))
+    (other,) = judge(Seen(there), Machine("gpu-02"), SITE, LIMITS)
+    # The way that was tried ends there, and nobody looks for a way to himself.
+    assert other.remedies[0].command == "ip neigh show dev <NETDEV>; tracepath -n <PEER>"
     assert "host gpu-01 rail 1: two runs show it" in verdict.reason
     assert "mlx5_1 (ens1) to gpu-02" in verdict.reason
     (whole,) = JOB.together(found, LIMITS)

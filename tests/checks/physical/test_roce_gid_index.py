@@ -35,7 +35,7 @@ def test_an_index_of_a_wrong_gid(judged: Any) -> None:
     verdict = judged(CHECK, said("NCCL_IB_GID_INDEX=1\n"), gid_index=3).verdict
     assert (verdict.status, verdict.cause) == (Status.FAIL, WRONG)
     assert "such a one is at 3" in verdict.reason
-    assert verdict.remedies[1].command == "show_gids mlx5_0"
+    assert verdict.remedies[0].command == "show_gids mlx5_0"
 
 
 def test_an_index_of_no_gid(judged: Any) -> None:

@@ -8,9 +8,16 @@ from commcheck.model import Cause, Words
 from commcheck.nccl.causes import READS, RESTART, step
 
 
-def cause_of(slug: str, title: Words, meaning: Words, effect: Words, command: str = "") -> Cause:
+def cause_of(
+    slug: str,
+    title: Words,
+    meaning: Words,
+    effect: Words,
+    command: str = "",
+    before: Words | None = None,
+) -> Cause:
     """A cause with one step: a command that shows more, or what to do at the next start."""
-    before = READS if command else RESTART
+    before = before or (READS if command else RESTART)
     return Cause(slug, title, meaning, (step(effect.en, effect.zh, command, before=before),))
 
 
@@ -327,6 +334,10 @@ TOPOLOGY_FILE: Final = cause_of(
         "虚拟机请将云厂商该机型的文件挂载进容器。",
     ),
     "NCCL_TOPO_DUMP_FILE=/tmp/topo.xml all_reduce_perf -b 8 -e 8 -g 8",
+    Words(
+        "No job on the GPUs: a run of eight bytes uses all of them.",
+        "GPU 上没有作业：这次八字节的运行会用到全部 GPU。",
+    ),
 )
 RAS_OPEN: Final = cause_of(
     "env-ras-open",
