@@ -140,7 +140,8 @@ def main() -> int:
         [tools / "ruff", "check"],
         [tools / "ruff", "format", "--check"],
         [tools / "mypy"],
-        [tools / "pytest", "-n", "2", *marks],
+        # Three on two cores: tests that wait for servers and time limits leave theirs to others.
+        [tools / "pytest", "-n", "3", *marks],
     )
     for step in steps:
         print("+", *step, flush=True)
