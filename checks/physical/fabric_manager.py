@@ -6,7 +6,8 @@ A GPU may be registered and yet have lost bandwidth, its route or its partition 
 Reads: ``nvidia-smi --query-gpu=fabric.state,fabric.status`` (drivers from 535 on, H100 and newer:
 it decides), the health in ``nvidia-smi -q`` (younger drivers), ``systemctl is-active
 nvidia-fabricmanager``, ``nv-fabricmanager --version``, the NVSwitches in
-``/proc/driver/nvidia-nvswitch``, ``nvidia-smi -L``. One verdict for each host.
+``/proc/driver/nvidia-nvswitch``, ``nvidia-smi -L``, ``nvidia-smi topo -m``. One verdict for each
+host.
 By hand: ``nvidia-smi -q | grep -A11 Fabric``: Completed, Success, Healthy; ``systemctl status
 nvidia-fabricmanager``; ``journalctl -u nvidia-fabricmanager``.
 Mend: install the fabric manager of exactly the driver's release and restart it, with no job on the
@@ -15,8 +16,8 @@ too.
 Healthy though odd: the unit is stopped where the daemon runs in the driver's container, on the
 NVLink switch trays (GB200 NVL72) or in the hypervisor: where the fabric says Completed and Success
 that is a warning at most, and none where the unit is not installed. Systems without NVSwitch need
-no fabric manager. Boards of four GB200 alone (NVL4) have no fabric, and those of NVL72 that lost it
-say the same: a warning.
+no fabric manager. Boards of four GB200 alone (NVL4) have no fabric: there each GPU shares its links
+among the three others (NV6), where a rack has all of them (NV18) to its switches.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from commcheck.formats.fabric_manager import FABRIC_MANAGER_VERSION, NVSWITCHES
 from commcheck.formats.nvidia_fabric import NVIDIA_FABRIC, FabricGpu
 from commcheck.formats.nvidia_fabric_health import NVIDIA_FABRIC_HEALTH, FabricHealth
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
+from commcheck.formats.nvidia_topo import NVIDIA_TOPO, NvidiaTopo
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.formats.systemctl import FABRIC_MANAGER_UNIT
 from commcheck.lazy import dataclass, regex
@@ -46,7 +48,7 @@ from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The fabric's word, the unit's, both releases, the switches on PCI, and the GPUs' names."""
+    """The fabric's word, the unit's, both releases, switches on PCI, the GPUs' names and links."""
 
     fabric: tuple[FabricGpu, ...] | Unread = tries(NVIDIA_FABRIC)
     health: tuple[FabricHealth, ...] | Unread = tries(NVIDIA_FABRIC_HEALTH)
@@ -55,6 +57,7 @@ class Seen:
     driver: NvidiaVersion | Unread = tries(NVIDIA_VERSION)
     switches: tuple[str, ...] | Unread = tries(NVSWITCHES)
     listed: GpuList | Unread = tries(NVIDIA_SMI_LIST)
+    topo: NvidiaTopo | Unread = tries(NVIDIA_TOPO)
 
 
 DONE: Final = "Completed"
@@ -73,6 +76,8 @@ PASSING: Final = frozenset({"Summary", "Route Recovery in progress", "Access Tim
 
 RACK: Final = regex(r"\bGB\d{3}\b")
 """GPUs whose NVSwitches are in trays of the rack, so that a host never has them on PCI."""
+MESHED: Final = regex(r"NV[1-9]")
+"""A pair joined by some of a GPU's 18 links only: there is no switch between them."""
 
 LOOK = Remedy(
     command="journalctl -u nvidia-fabricmanager -b",
@@ -162,10 +167,9 @@ UNTOLD = Cause(
     slug="nvlink-fabric-untold",
     title=Words("GPUs tell of no NVLink fabric", "GPU 未报告 NVLink 网络"),
     meaning=Words(
-        "All links may be trained and yet no GPU is registered: NVLink does not reach other hosts, "
-        "nor perhaps the GPU beside. A board without NVLink switches (NVL4) looks the same.",
-        "链路可能均已训练，但没有 GPU 注册到网络：NVLink 无法到达其他主机，甚至本机其他 GPU。"
-        "不带 NVLink 交换机的板卡（NVL4）也如此显示。",
+        "All links may be trained and yet a GPU is not registered: NVLink does not reach other "
+        "hosts, nor perhaps the GPU beside.",
+        "链路可能均已训练，但 GPU 未注册到网络：NVLink 无法到达其他主机，甚至本机其他 GPU。",
     ),
     remedies=(SHOW,),
 )
@@ -252,7 +256,10 @@ def _is_of_a_rack(seen: Seen) -> bool:
     """Where the driver was asked at all, and has more than one such GPU: one alone needs none."""
     if isinstance(seen.fabric, Unread) or isinstance(seen.listed, Unread):
         return False
-    return len(seen.fabric) > 1 and all(RACK.search(gpu.name) for gpu in seen.listed.gpus)
+    words = [] if isinstance(seen.topo, Unread) else [word for *_, word in seen.topo.links]
+    is_board = any(MESHED.fullmatch(word) for word in words)
+    of_rack = all(RACK.search(gpu.name) for gpu in seen.listed.gpus)
+    return len(seen.fabric) > 1 and of_rack and not is_board
 
 
 def _by_unit(seen: Seen, unit: str, machine: Machine, measured: dict[str, object]) -> Verdict:

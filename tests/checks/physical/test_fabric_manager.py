@@ -123,6 +123,15 @@ def test_a_rack_without_its_fabric(judged: Any) -> None:
     answers = said(of("none"), INACTIVE, NO_FOLDER) | {"nvidia-smi -L": (gpus, 0)}
     verdict = judged(CHECK, answers, machine=ONE).verdict
     assert (verdict.status, verdict.cause) == (Status.WARN, UNTOLD)
+    pairs = "".join(
+        f"GPU{one}\t" + "\t".join(" X " if one == other else "NV{0}" for other in range(4)) + "\n"
+        for one in range(4)
+    )
+    topo = f"\tGPU0\tGPU1\tGPU2\tGPU3\n{pairs}\nLegend:\n"
+    rack = answers | {"nvidia-smi topo": (topo.format(18), 0)}
+    assert judged(CHECK, rack, machine=ONE).verdict.cause is UNTOLD
+    nvl4 = answers | {"nvidia-smi topo": (topo.format(6), 0)}
+    assert judged(CHECK, nvl4, machine=ONE).verdict.kind is Kind.NOT_APPLICABLE
     guest = Machine("gpu-01", "gpu-roce", in_vm=True)
     assert judged(CHECK, answers, machine=guest).verdict.kind is Kind.NOT_APPLICABLE
     hgx = answers | {"nvidia-smi -L": (gpus.replace("GB200", "L40S"), 0)}
