@@ -181,7 +181,7 @@ def test_a_network_that_falls_silent(tmp_path: Path) -> None:
     """The wire of one host is cut in the middle: no reset, no error, nothing comes any more."""
     net = Net(tmp_path)
     net.accelerators("0x10de", "0x030200", 8)
-    net.tool("nvidia-smi", f"sleep 4; cat <<'END'\n{GPUS}END")
+    net.tool("nvidia-smi", f"[ $1 = -L ] || exit 6; sleep 4; cat <<'END'\n{GPUS}END")
     variables = {"commcheck_platform": "gpu-roce", "ansible_user": "root"}
     hosts = {name: {"ansible_host": net.addresses[name], **variables} for name in net.gpus}
     (tmp_path / "inv.yaml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))

@@ -71,6 +71,10 @@ def do(*words: object) -> None:
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
 
 
+def _drop(kind: str, name: str) -> None:
+    subprocess.run(["ip", kind, "del", name], check=False, capture_output=True)
+
+
 @dataclass
 class Net:
     """One host that launches, and others with accelerators.
@@ -132,7 +136,8 @@ class Net:
             do("ip", "link", "add", f"{tag}br", "type", "bridge")
             do("ip", "addr", "add", f"{NETWORK}.1/24", "dev", f"{tag}br")
             do("ip", "link", "set", f"{tag}br", "up")
-            started += [self._start(name, f"{tag}-{name}") for name in self.addresses]
+            for name in self.addresses:
+                started.append(self._start(name, f"{tag}-{name}"))
             self._listen()
             yield self
         finally:
@@ -141,10 +146,14 @@ class Net:
                     os.kill(pid, signal.SIGKILL)
             for each in started:
                 each.wait()
-            for name in self.addresses:
-                words = ["ip", "netns", "del", f"{tag}-{name}"]
-                subprocess.run(words, check=False, capture_output=True)
-            subprocess.run(["ip", "link", "del", f"{tag}br"], check=False, capture_output=True)
+            # The kernel takes its time to empty a namespace that is gone: the wires go by name, so
+            # that the next test of this process can have theirs.
+            gone = [
+                ("link", "del", f"{tag}br{at.rpartition('.')[2]}") for at in self.addresses.values()
+            ]
+            gone += [("netns", "del", f"{tag}-{name}") for name in self.addresses]
+            for words in (*gone, ("link", "del", f"{tag}br")):
+                subprocess.run(["ip", *words], check=False, capture_output=True)
 
     def _start(self, name: str, space: str) -> subprocess.Popen[bytes]:
         address = self.addresses[name]
