@@ -47,12 +47,24 @@ def test_a_grid_ends_at_the_last_minute_whatever_its_step(step_s: float) -> None
     assert Grid.until(1_700_000_401.0, step_s, 97) == grid
 
 
-def test_victoriametrics_is_told_to_leave_the_grid_where_it_is() -> None:
+@pytest.mark.parametrize(
+    ("kind", "time", "nocache"),
+    [("scalar", [0, "1700000401"], None), ("vector", [{"value": [0, "1700000401"]}], "1")],
+)
+def test_victoriametrics_alone_is_told_to_leave_the_grid_where_it_is(
+    kind: str, time: object, nocache: str | None
+) -> None:
     """Of 50 points and more it would else move start and end to whole steps."""
-    with stub(lambda handler, _path, _form: send(handler, json.dumps(matrix()).encode())) as server:
-        Server(server.url, Access()).query_range("up", Grid.until(1_700_000_401.0, 900.0, 97))
-        ((_, form),) = server.asked
-        assert form["nocache"] == "1"
+
+    def reply(handler: BaseHTTPRequestHandler, path: str, _form: dict[str, str]) -> None:
+        clock = {"status": "success", "data": {"resultType": kind, "result": time}}
+        send(handler, json.dumps(matrix() if path.endswith("range") else clock).encode())
+
+    with stub(reply) as told:
+        server = Server(told.url, Access())
+        server.query_range("up", Grid.until(server.now(), 900.0, 97))
+        _, (_, form) = told.asked
+        assert form.get("nocache") == nocache
         assert float(form["end"]) % 900
 
 

@@ -94,6 +94,7 @@ class Server:
     timeout_s: float = 15.0
     clock: Callable[[], float] = time.monotonic
     _opener: urllib.request.OpenerDirector = field(init=False, repr=False)
+    _is_victoria: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Read certificates; nothing is sent yet."""
@@ -104,8 +105,9 @@ class Server:
         data = self._ask("query", {"query": "time()"})
         try:
             result = data["data"]["result"]
-            # VictoriaMetrics answers a scalar with a vector of one.
-            pair = result if data["data"]["resultType"] == "scalar" else result[0]["value"]
+            # VictoriaMetrics alone answers a scalar with a vector of one.
+            self._is_victoria = data["data"]["resultType"] != "scalar"
+            pair = result[0]["value"] if self._is_victoria else result
             now = float(pair[1])
         except (LookupError, TypeError, ValueError):
             raise _no_api(self.url) from None
@@ -121,10 +123,11 @@ class Server:
             "end": f"{grid.end:.3f}",
             "step": f"{grid.step_s:g}",
             "timeout": f"{self.timeout_s:g}s",
-            # VictoriaMetrics else moves a grid of 50 points and more to whole steps, and the newest
-            # quarter of an hour out of it (its issue 563). The others know no such word.
-            "nocache": "1",
         }
+        if self._is_victoria:
+            # It else moves a grid of 50 points and more to whole steps, and the newest quarter of
+            # an hour out of it (its issue 563). Others may refuse a word that they do not know.
+            form["nocache"] = "1"
         return read_matrix(self._ask("query_range", form), grid, self.url)
 
     def _ask(self, what: str, form: Mapping[str, str]) -> Mapping[str, Any]:
