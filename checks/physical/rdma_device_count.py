@@ -52,12 +52,12 @@ RESTART_STACK = Remedy(
         "主机已排空并通知调度器；SSH 不经过这些网卡。",
     ),
 )
-POWER_CYCLE = Remedy(
-    command="lspci -d 15b3:",
+ON_THE_BUS = Remedy(
+    command="lspci | grep -iE 'ethernet|infiniband'",
     effect=Words(
-        "Shows whether the card is on the bus. If not: power cycle (a reboot is not enough), then "
-        "reseat or replace it.",
-        "查看网卡是否还在 PCIe 总线上。若不在：断电重启（普通重启不够），再重新插拔或更换。",
+        "Shows the cards on the bus. One that is not there: power cycle (a reboot is not enough), "
+        "then reseat or replace it.",
+        "查看 PCIe 总线上的网卡。若缺少网卡：断电重启（普通重启不够），再重新插拔或更换。",
     ),
     precondition=Words(
         "Drain the host before the power cycle; keep dmesg for the vendor.",
@@ -82,7 +82,7 @@ NO_DEVICE = Cause(
         "container without them.",
         "内核没有任何 RDMA 设备：模块未加载、驱动未绑定、网卡丢失，或容器未映射设备。",
     ),
-    remedies=(LOAD, RESTART_STACK, POWER_CYCLE),
+    remedies=(ON_THE_BUS, LOAD, RESTART_STACK),
 )
 HCA_MISSING = Cause(
     slug="hca-missing",
@@ -91,7 +91,7 @@ HCA_MISSING = Cause(
         "The inventory names an HCA that the host does not have: that rail is lost.",
         "清单中声明的 HCA 在主机上不存在：该轨（rail）已丢失。",
     ),
-    remedies=(DECLARE, LOAD, POWER_CYCLE),
+    remedies=(DECLARE, ON_THE_BUS, LOAD),
 )
 
 

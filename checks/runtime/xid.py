@@ -70,8 +70,9 @@ RESET = Remedy(
         "复位 GPU（无 NVSwitch 时可用 -i 指定）；重启等效。",
     ),
     precondition=Words(
-        "The host is drained and no process holds a GPU (also monitoring).",
-        "主机已排空，且无进程占用 GPU（包括监控）。",
+        "The host is drained and no process holds a GPU (also monitoring); nvidia-bug-report.sh "
+        "was run before.",
+        "主机已排空，且无进程占用 GPU（包括监控）；事先执行 nvidia-bug-report.sh。",
     ),
 )
 REBOOT = Remedy(
