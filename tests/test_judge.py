@@ -148,8 +148,8 @@ def test_one_verdict_a_rail_and_the_worst_stands_for_all() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "says"),
     [
-        (frame("number", "mlx5_0", rc=127), "CommandMissing", "is not there"),
-        (frame("number", "mlx5_0", rc=126), "CommandMissing", "is not there"),
+        (frame("number", "mlx5_0", rc=127), "CommandMissing", "does not start"),
+        (frame("number", "mlx5_0", rc=126), "CommandMissing", "does not start"),
         (frame("number", "mlx5_0", rc=124, state=State.TIMED_OUT), "CommandTimedOut", "timed out"),
         (frame("number", "mlx5_0", rc=1, state=State.SUDO_REFUSED), "SudoRefused", "needs root"),
         (frame("number", "mlx5_0", rc=None, state=State.LOST), "CommandNotRun", "did not end"),
@@ -167,6 +167,37 @@ def test_what_was_not_read_is_an_error_and_never_a_pass(
     assert finding.verdict.error == error
     assert says in finding.verdict.reason
     assert ("; if the output is right" in finding.verdict.reason) is (error == "ParseError")
+
+
+@pytest.mark.parametrize(
+    ("rc", "complaint", "says"),
+    [
+        (127, "timeout: failed to run command 'number': No such file or directory", "there"),
+        (127, "timeout: can't execute 'number': No such file or directory", "there"),
+        (127, "env: 'number': No such file or directory", "there"),
+        (127, "sh: 1: number: not found", "there"),
+        (126, "sh: 1: number: Permission denied", "Permission denied"),
+        (127, "sh: 1: number: Permission denied", "Permission denied"),
+        (
+            127,
+            "number: error while loading shared libraries: libx.so.1: cannot open shared object "
+            "file: No such file or directory",
+            "libx.so.1",
+        ),
+        (127, "number: symbol lookup error: number: undefined symbol: x", "undefined symbol"),
+    ],
+)
+def test_a_program_that_is_not_there_is_told_from_one_that_does_not_start(
+    rc: int, complaint: str, says: str
+) -> None:
+    answer = replace(frame("number", "mlx5_0", stdout=b"", rc=rc), stderr=f"{complaint}\n".encode())
+    verdict = run(EVEN, got=frames(answer=answer))["physical.even"].findings[0].verdict
+    assert (verdict.status, verdict.error) == (Status.ERROR, "CommandMissing")
+    if says == "there":
+        assert verdict.reason.startswith("number is not there; install number")
+    else:
+        assert verdict.reason.startswith(f"number does not start (exit code {rc}: ")
+        assert says in verdict.reason
 
 
 def test_a_command_that_was_never_run_is_an_error() -> None:

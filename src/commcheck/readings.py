@@ -47,8 +47,11 @@ from commcheck.plan import (
 EVIDENCE_CAP = 4096
 """Characters of a command's output kept beside a verdict: the whole is in the host's frames."""
 
-MISSING_RC = (126, 127)
+NOT_FOUND_RC = 127
+MISSING_RC = (126, NOT_FOUND_RC)
 """POSIX: found but not executable, not found."""
+
+_NO_PROGRAM = ("not found", "No such file or directory")
 
 Decode = Callable[[bytes], str]
 
@@ -226,13 +229,21 @@ def _require_answer(frame: Frame, output: Output, reader: Reader[Any]) -> None:
     if frame.state is State.LOST or frame.rc is None:
         raise CommandNotRun(f"{command} did not end before the session did")
     if frame.rc in MISSING_RC:
-        program = command.removeprefix("sudo ").split()[0]
-        raise CommandMissing(
-            f"{program} is not there (exit code {frame.rc}: {output.complaint})",
-            f"install {program}, or add its folder to commcheck_path",
-        )
+        raise _not_started(command.removeprefix("sudo ").split()[0], frame.rc, output.complaint)
     if output.truncated and not reader.reads_cut_output:
         raise OutputTruncated(f"{command} printed more than its cap, and was cut")
+
+
+def _not_started(program: str, rc: int, complaint: str) -> CommandMissing:
+    """A shell says 127 of a program that is not there, a loader of one that lacks a library."""
+    if rc == NOT_FOUND_RC and complaint.endswith(_NO_PROGRAM) and "shared" not in complaint:
+        return CommandMissing(
+            f"{program} is not there", f"install {program}, or add its folder to commcheck_path"
+        )
+    return CommandMissing(
+        f"{program} does not start (exit code {rc}: {complaint})",
+        f"run {program} by hand: a permission or a library is missing",
+    )
 
 
 def output_of(frame: Frame, decode: Decode) -> Output:
