@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from commcheck.cli import main
 from commcheck.errors import UsageError
+from tests.nccl.made import job
 
 RECORDED = Path(__file__).parent / "recorded"
 SWEEP = RECORDED / "collectives" / "06_allreduce_2node_pfc_broken.txt"
@@ -50,6 +51,16 @@ def test_a_report_is_rendered_again_with_its_screen(tmp_path: Path) -> None:
     )
     assert again.stdout == first.stdout
     assert again.return_value == 1
+
+
+def test_the_logs_of_all_ranks_are_one_job_and_not_one_file(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for line in job().splitlines(keepends=True):
+        host, pid, *_ = line.split(":")
+        with (tmp_path / "logs" / f"nccl.{host}.{pid}").open("a") as file:
+            file.write(line)
+    result = analyze(tmp_path, "log", tmp_path / "logs")
+    assert result.stdout.splitlines()[-1].startswith("PASS  1 job, ")
 
 
 @pytest.mark.parametrize("what", ["sweep", "trace"])

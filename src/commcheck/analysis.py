@@ -10,7 +10,7 @@ from datetime import datetime
 from commcheck import __version__
 from commcheck.lazy import dataclass
 from commcheck.model import Result
-from commcheck.report.record import Plan, PlannedCheck, Record, RunInfo
+from commcheck.report.record import JOB, Plan, PlannedCheck, Record, RunInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def record_of(
             inventory_digest=hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16],
             settings=settings,
             strict=strict,
-            noun=analysis.noun,
+            noun="job" if cases.keys() == {JOB} else analysis.noun,
         ),
         plan=Plan(
             hosts=tuple(host for host in cases if not host.startswith("@")),

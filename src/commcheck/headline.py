@@ -25,6 +25,7 @@ _COUNTED: Final[Mapping[str, str]] = {
     "host": "台主机",
     "watched host": "台受监控主机",
     "file": "个文件",
+    "job": "个作业",
 }
 
 

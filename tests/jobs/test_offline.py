@@ -10,8 +10,9 @@ import pytest
 
 from commcheck.conclusions import exit_code
 from commcheck.errors import UsageError
-from commcheck.jobs.offline import JOB, Told, analyse_sweeps
+from commcheck.jobs.offline import Told, analyse_sweeps
 from commcheck.model import Status
+from commcheck.report.record import JOB
 from tests.jobs.recordings import RECORDED, SWEEPS
 
 TOLD = Told(nic_gbits=400, rails=8)

@@ -10,12 +10,13 @@ import pytest
 
 from commcheck.errors import UsageError
 from commcheck.model import Figure, Status
+from commcheck.report.record import JOB
 from commcheck.trace.compare import compare
 from commcheck.trace.job import job_facts
 from commcheck.trace.ladder import judge
 from commcheck.trace.lanes import SPANS_MOST, figure
 from commcheck.trace.limits import Limits
-from commcheck.trace.offline import JOB, analyse_traces
+from commcheck.trace.offline import analyse_traces
 from commcheck.trace.rungs import Known
 from tests.trace.chrome import write
 from tests.trace.expected import facts_of, made

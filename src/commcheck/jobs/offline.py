@@ -32,9 +32,8 @@ from commcheck.jobs.titles import TITLES
 from commcheck.jobs.witness import hear
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
-from commcheck.report.record import PlannedCheck
+from commcheck.report.record import JOB, PlannedCheck
 
-JOB: Final = "@job"
 BYTES_MOST: Final = 256 << 20
 """NCCL's own lines of a thousand ranks may stand around a sweep."""
 

@@ -33,7 +33,7 @@ from commcheck.nccl.ruling import Judgement, rule_notes
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
 from commcheck.report.ranges import fold_hosts
-from commcheck.report.record import PlannedCheck
+from commcheck.report.record import JOB, PlannedCheck
 
 STDIN: Final = "-"
 CHUNK_BYTES: Final = 1 << 18
@@ -197,14 +197,14 @@ def _result(case: Case, judgement: Judgement) -> Result:
     findings = tuple(
         Finding(
             check=ID,
-            host="@job",
+            host=JOB,
             subject="",
             verdict=verdict,
             evidence=_evidence(verdict, texts),
         )
         for verdict in judgement.verdicts
     )
-    return Result(check=ID, host="@job", findings=findings)
+    return Result(check=ID, host=JOB, findings=findings)
 
 
 def _evidence(verdict: Verdict, texts: Mapping[str, str]) -> tuple[Evidence, ...]:

@@ -47,7 +47,7 @@ from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.offline import read_logs
 from commcheck.nccl.ruling import Judgement, rule_notes
 from commcheck.nccl.site import Site, SiteHost, site_of
-from commcheck.report.record import PlannedCheck
+from commcheck.report.record import JOB, PlannedCheck
 
 _ASSIGNS: Final = regex(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
 _LOG: Final = regex(r"NCCL (?:INFO|WARN) |NCCL version \d|\[HCCL_ENV\]")
@@ -310,7 +310,7 @@ def _results(judgement: Judgement) -> tuple[Result, ...]:
     findings = tuple(
         Finding(
             check=ID,
-            host="@job",
+            host=JOB,
             subject="",
             verdict=verdict,
             evidence=tuple(
@@ -320,7 +320,7 @@ def _results(judgement: Judgement) -> tuple[Result, ...]:
         )
         for verdict in judgement.verdicts
     )
-    return (Result(check=ID, host="@job", findings=findings),)
+    return (Result(check=ID, host=JOB, findings=findings),)
 
 
 def _places(told: object) -> list[object]:

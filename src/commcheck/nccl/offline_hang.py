@@ -17,7 +17,7 @@ from commcheck.model import Evidence, Finding, Result, Verdict
 from commcheck.nccl import flight, flight_groups, flight_rules, ras, ras_rules, running
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.ras_rules import Poll
-from commcheck.report.record import PlannedCheck
+from commcheck.report.record import JOB, PlannedCheck
 
 _TAKEN: Final = regex(r'"timestamp"\s*:\s*"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
 
@@ -103,14 +103,14 @@ def _result(check: str, verdicts: Sequence[Verdict], sources: Sequence[str]) -> 
     findings = tuple(
         Finding(
             check=check,
-            host="@job",
+            host=JOB,
             subject="",
             verdict=verdict,
             evidence=tuple(Evidence(source, None, 0.0, "") for source in sources[:8]),
         )
         for verdict in verdicts
     )
-    return Result(check=check, host="@job", findings=findings)
+    return Result(check=check, host=JOB, findings=findings)
 
 
 def _notes(found: _Found, dumps: Mapping[int, flight.Dump]) -> tuple[str, ...]:

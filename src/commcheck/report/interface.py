@@ -247,6 +247,7 @@ COUNTED: Final[Mapping[str, str]] = {
     "more host": "台其他主机",
     "watched host": "台受监控主机",
     "file": "个文件",
+    "job": "个作业",
     "check": "个检查",
     "more check": "个其他检查",
     "case": "项",

@@ -20,6 +20,9 @@ State = Literal["complete", "interrupted", "incomplete"]
 INTERRUPTED: Final = "Interrupted"
 """Error class of a planned case that was never judged."""
 
+JOB: Final = "@job"
+"""Stands for a host's name in a verdict on a whole job, whose hosts it does not tell apart."""
+
 _NOT_RUN: Final[Mapping[State, str]] = {
     "interrupted": "the run was stopped before this was judged",
     "incomplete": "the run was killed before this was judged",
@@ -45,7 +48,7 @@ class RunInfo:
     limit: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
-    noun: str = "host"  # what verdicts are about; of an analysis "file" or "watched host"
+    noun: str = "host"  # what verdicts are about; of an analysis "file", "job", "watched host"
     choice: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

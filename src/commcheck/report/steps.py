@@ -11,6 +11,7 @@ from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import anchor
 from commcheck.report.lines import wrapped
 from commcheck.report.ranges import fold_hosts
+from commcheck.report.record import JOB
 from commcheck.report.words import columns_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def lines(diagnosis: Diagnosis, of_files: bool, runbook_url: str, look: Look) ->
             hosts = for_console(_places(same[0], look))
             # Never cut: a remedy is there to be copied whole.
             told_to = for_console(look.say(same[0].says), 2000)
-            where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
+            where = "" if hosts == JOB else f"   {look.say(t('on'))} {hosts}"
             label = look.label("then:" if number else "Fix first:")
             yield f"{label}{told_to}{where}{_like_it(len(same) - 1, look)}"
             if of_files and same[0].remedy.command:
@@ -69,7 +70,7 @@ def _also(diagnosis: Diagnosis, margin: str, look: Look) -> Iterator[str]:
     for group in others[:_ALSO]:
         fix = group.fixes[0]
         hosts = for_console(_places(fix, look))
-        where = "" if hosts == "@job" else f"   {look.say(t('on'))} {hosts}"
+        where = "" if hosts == JOB else f"   {look.say(t('on'))} {hosts}"
         title = for_console(look.say(group.title))
         named = look.say(Words(f"   ({title})", f"   （{title}）"))
         yield look.label("Also:") + for_console(look.say(fix.says), 2000) + where + named

@@ -18,7 +18,7 @@ from commcheck.report.diff import tally
 from commcheck.report.interface import counted, known, t
 from commcheck.report.lines import beside, wrapped
 from commcheck.report.ranges import fold_hosts
-from commcheck.report.record import INTERRUPTED, PlannedCheck, Record
+from commcheck.report.record import INTERRUPTED, JOB, PlannedCheck, Record
 from commcheck.report.unreached import Unreached, unreached
 from commcheck.report.words import (
     RUNBOOK,
@@ -208,7 +208,7 @@ def _said(
 def _whole(group: Group, reason: str, look: Look) -> Iterator[str]:
     where = for_console(_who(group.hosts, look))
     glyph = look.glyph(group.status.value)
-    head = f"{glyph} {group.check}: " if where == "@job" else f"{glyph} {where}  {group.check}: "
+    head = f"{glyph} {group.check}: " if where == JOB else f"{glyph} {where}  {group.check}: "
     yield from wrapped(head + for_console(reason, 2000), look.width, "  ")
     if group.status is Status.WARN:  # a fail's remedies stand below the headline
         for fix in group.fixes[:2]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Final
 
 from commcheck.analysis import Analysis
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
-from commcheck.report.record import PlannedCheck
+from commcheck.report.record import JOB, PlannedCheck
 from commcheck.trace import causes
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.job import job_facts
@@ -21,8 +20,6 @@ from commcheck.trace.plain import facts_json
 from commcheck.trace.rungs import Known
 from commcheck.trace.screen import screen
 from commcheck.trace.wire import unlike
-
-JOB: Final = "@job"
 
 
 def analyse_traces(
