@@ -18,14 +18,14 @@ COMMCHECK = Path(sys.executable).parent / "commcheck"
 FULL = "commcheck: error: stdout: No space left on device; what was to be printed is not whole\n"
 
 
-def run(words: str, where: str, tmp_path: Path) -> tuple[int, str, str]:
-    """``commcheck WORDS`` with the shell's redirections."""
+def run(words: str, where: str, tmp_path: Path, **more: str) -> tuple[int, str, str]:
+    """``commcheck WORDS`` with the shell's redirections, and more in its environment."""
     ran = subprocess.run(
         ["sh", "-c", f"exec {COMMCHECK} {words} {where}"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COMMCHECK_DEBUG": "1"},
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COMMCHECK_DEBUG": "1", **more},
         check=False,
         timeout=60,
     )
@@ -112,3 +112,12 @@ def test_a_stream_of_ascii_gets_what_is_most_like() -> None:
         == "a ... b - c >= ?"
     )
     assert within("a … b", "utf-8") == "a … b"
+
+
+@pytest.mark.parametrize(
+    ("told", "longest"),
+    [("60", 60), ("30", 52), ("500", 80), ("", 80), ("wide", 80), ("-1", 80), ("9" * 5000, 80)],
+)
+def test_help_fits_the_columns_that_are_told(told: str, longest: int, tmp_path: Path) -> None:
+    _, page, _ = run("run --help", "", tmp_path, COLUMNS=told)
+    assert 0.7 * longest < max(map(len, page.splitlines())) <= longest

@@ -6,7 +6,6 @@ import gc
 import io
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
@@ -15,7 +14,7 @@ import click
 from commcheck import __version__, complete
 from commcheck.cli_analyze import analyze
 from commcheck.collector import put_off
-from commcheck.console import outlets
+from commcheck.console import columns, outlets
 from commcheck.errors import CommcheckError, UsageError
 from commcheck.lazy import regex
 from commcheck.options import (
@@ -48,6 +47,20 @@ class _Group(click.Group):
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+
+class _HelpFormatter(click.HelpFormatter):
+    """As click's, which asks ``shutil`` for the width: that took a tenth of ``--help``."""
+
+    def __init__(
+        self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
+    ) -> None:
+        super().__init__(
+            indent_increment, width or max(min(columns(80), max_width or 80) - 2, 50), max_width
+        )
+
+
+click.Context.formatter_class = _HelpFormatter
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -359,6 +372,8 @@ def _guarded(call: Callable[[], Any]) -> int:
     except Exception as error:  # noqa: BLE001 - the last resort: one line, and how to report it
         print(f"commcheck has a bug: {type(error).__name__}: {error}", file=sys.stderr)
         if os.environ.get("COMMCHECK_DEBUG"):
+            import traceback
+
             traceback.print_exc()
         else:
             print("run it again with COMMCHECK_DEBUG=1 for the traceback", file=sys.stderr)

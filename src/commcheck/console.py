@@ -24,6 +24,20 @@ def within(text: str, encoding: str) -> str:
         return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding)
 
 
+def columns(fallback: int) -> int:
+    """Columns of the terminal behind stdout; COLUMNS, where it is set, is stronger.
+
+    As ``shutil.get_terminal_size``, which loads three libraries of compression first.
+    """
+    with contextlib.suppress(ValueError):
+        if (told := int(os.environ.get("COLUMNS", 0))) > 0:
+            return told
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or fallback  # type: ignore[union-attr] # None: as below
+    except (AttributeError, ValueError, OSError):  # closed, or no terminal
+        return fallback
+
+
 class Outlet:
     """A stream that cannot stop a run: from the first failure on it is quiet, and what its
     encoding lacks is shown otherwise. ``None``: one that was closed before the program began.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commcheck.console import say, warn
+from commcheck.console import columns, say, warn
 from commcheck.diagnose import diagnose
 from commcheck.errors import RunFolderError
 from commcheck.files import read_whole
@@ -112,7 +111,7 @@ def look_of(color: str) -> text.Look:
     """What this stdout can show. ``color``: auto, always or never."""
     # Who sets COLUMNS knows; of a pipe nobody does, and the terminal behind stderr is not its.
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    width = shutil.get_terminal_size((NO_EDGE, 24)).columns if known else NO_EDGE
+    width = columns(NO_EDGE) if known else NO_EDGE
     return text.Look(
         glyphs="utf" in (sys.stdout.encoding or "").lower(),
         colour=color == "always"
