@@ -64,14 +64,8 @@ def _lazy(
     made: Any = bare(cls)
     wanted = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": eq and frozen}
     names = [name for name, is_wanted in wanted.items() if is_wanted and name not in vars(cls)]
-
-    def compile_all() -> None:
-        whole = vars(_whole(made, frozen=frozen, slots=slots, kw_only=kw_only, repr=repr, eq=eq))
-        for name in names:
-            setattr(made, name, whole[name])
-
     for name in names:
-        setattr(made, name, _first_call(made, name, compile_all))
+        setattr(made, name, _first_call(made, name, frozen=frozen, kw_only=kw_only))
     if eq and not frozen and "__hash__" not in vars(cls):
         made.__hash__ = None  # what may change is no key
     if frozen:
@@ -81,8 +75,17 @@ def _lazy(
     return made  # type: ignore[no-any-return]
 
 
-def _whole(made: Any, **options: bool) -> type:
-    """The same fields made a dataclass in the usual way, to take its methods from."""
+_ONE: Final = {
+    "__init__": {"init": True},
+    "__repr__": {"repr": True},
+    "__eq__": {"eq": True},
+    "__hash__": {"unsafe_hash": True},
+}
+"""By method, what alone makes it: most classes are made and never shown or compared."""
+
+
+def _compiled(made: Any, name: str, **options: bool) -> Callable[..., Any]:
+    """A method, taken from the same fields made a dataclass in the usual way."""
     fields = made.__dataclass_fields__
     body = {
         "__module__": made.__module__,  # where the compiled code looks names up
@@ -92,13 +95,17 @@ def _whole(made: Any, **options: bool) -> type:
     }
     if hasattr(made, "__post_init__"):
         body["__post_init__"] = made.__post_init__
-    whole: type = dataclasses.dataclass(**options)(type(made.__name__, (), body))
-    return whole
+    wanted = {"init": False, "repr": False, "eq": False, **_ONE[name], **options}
+    whole: type = dataclasses.dataclass(**wanted)(type(made.__name__, (), body))
+    method: Callable[..., Any] = vars(whole)[name]
+    return method
 
 
-def _first_call(made: type, name: str, compile_all: Callable[[], None]) -> Callable[..., Any]:
+def _first_call(made: type, name: str, *, frozen: bool, kw_only: bool) -> Callable[..., Any]:
+    options = {"frozen": frozen, "kw_only": kw_only} if name == "__init__" else {}
+
     def method(*arguments: Any, **named: Any) -> Any:
-        compile_all()
+        setattr(made, name, _compiled(made, name, **options))
         return getattr(made, name)(*arguments, **named)
 
     return method
