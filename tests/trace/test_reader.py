@@ -147,6 +147,24 @@ def test_names_with_bare_quotes_as_old_kineto_wrote_them(tmp_path: Path) -> None
     assert len(trace.devices["0"].start) == 3
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (r"a\\b", "a\\b"),
+        (r"\u03bb kernel", "\N{GREEK SMALL LETTER LAMDA} kernel"),
+        (r"say \"hi\"", 'say "hi"'),
+        (r"ends with \\", "ends with \\"),
+        (r"ends with \"", 'ends with "'),
+        (r"C:\kernels", r"C:\kernels"),  # as old Kineto wrote it, which is no JSON
+    ],
+)
+def test_names_with_escapes_are_read_as_json_tells(tmp_path: Path, written: str, name: str) -> None:
+    text = text_of([*events(), kernel(200, 5, 9, "ESCAPED")]).replace("ESCAPED", written)
+    trace = read(write(tmp_path / "t.json", text))
+    assert name in {code.name for code in trace.codes}
+    assert len(trace.devices["0"].start) == 3
+
+
 def test_what_sits_on_a_stream_and_is_no_work(tmp_path: Path) -> None:
     idle = [
         x("gpu_user_annotation", "nccl:all_reduce", 100, 500),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +31,8 @@ _WANTED: Final = (
 )
 _EVENT: Final = (
     # Each @ stands for blanks: those that the file has there.
-    rf'(?:({_WANTED}",@"name":@"[^"\\]*",@"pid":@\d+,@"tid":@\d+),@'
+    # A name is looked for up to any quote: where that is an escaped one the event does not fit.
+    rf'(?:({_WANTED}",@"name":@"[^"]*",@"pid":@\d+,@"tid":@\d+),@'
     r'"ts":@([1-4]?\d{1,15}\.\d{3}),@"dur":@(\d{1,12}\.\d{3})\b(?:[^}]*"correlation":\s*(\d+))?'
     # An event that counts and does not fit must be found all the same.
     rf'|{_WANTED}")'
@@ -202,6 +204,9 @@ def _key(beginning: bytes) -> Key:
     if found is None:
         raise ValueError(f"no beginning of an event: {beginning!r}")
     category, name, pid, tid = (each.decode("utf-8", "replace") for each in found.groups())
+    if "\\" in name:
+        with suppress(ValueError):  # of old Kineto, which escapes nothing
+            name = json.loads(f'"{name}"')
     return category, name, pid, tid
 
 
