@@ -207,6 +207,26 @@ def test_the_advice_is_for_the_framework_of_the_trace(tmp_path: Path) -> None:
     assert plain.facts["framework"] == "ddp"
 
 
+SCATTERED = (
+    ("AllReduce_Sum", "ReduceScatter_Sum"),
+    ("nccl:all_reduce", "nccl:_reduce_scatter_base"),
+    ('"Collective name": "allreduce"', '"Collective name": "_reduce_scatter_base"'),
+)
+
+
+def test_a_reduce_scatter_is_half_of_the_all_reduce_that_the_sweep_measured(tmp_path: Path) -> None:
+    """18 ms on the wire under 26 ms of backward: an all-reduce would take 36 and be wire-bound."""
+    path = retold(trace(tmp_path, bucket_mb=8), MEGATRON, *SCATTERED)
+    analysis = analyse_bucket([path], Given(alpha_us=120.0, busbw_gbytes=10.0))
+    (result,) = analysis.results
+    assert result.status is Status.PASS
+    assert [each.verdict.cause for each in result.findings] == [None]
+    path = retold(trace(tmp_path / "slow", bucket_mb=8, busbw=10.0), MEGATRON, *SCATTERED)
+    (result,) = analyse_bucket([path], Given(alpha_us=120.0, busbw_gbytes=5.0)).results
+    (bound,) = [each.verdict for each in result.findings if each.verdict.cause is WIRE_BOUND]
+    assert bound.measured["wire_ms"] == pytest.approx(36.0)
+
+
 def test_a_zero3_step_is_refused(tmp_path: Path) -> None:
     path = trace(tmp_path, mode="zero3")
     verdict = only(verdicts([path]))
