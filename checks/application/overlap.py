@@ -19,7 +19,8 @@ another; 003 every collective or kernel is waited for; 005 CUDA_DEVICE_MAX_CONNE
 prefetch; 007 unused parameters.
 Healthy though odd: one rank of data and context parallelism has nothing to reduce. A running
 Megatron job without CUDA_DEVICE_MAX_CONNECTIONS=1 has passed Megatron's own test, on Blackwell;
-with ``--overlap-moe-expert-parallel-comm`` 32 is as right as 1.
+with ``--overlap-moe-expert-parallel-comm`` 32 is as right as 1. FSDP with SHARD_GRAD_OP or NO_SHARD
+keeps its parameters after the forward: there a prefetch has nothing to gather.
 """
 
 from __future__ import annotations

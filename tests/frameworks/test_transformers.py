@@ -10,6 +10,8 @@ from tests.frameworks.test_config import found, wrong
 
 PREFETCH = [("OVERLAP-006", causes.PREFETCH_OFF)]
 ACCELERATE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
+LAUNCH = "accelerate launch --num_processes 8 "
+COMPOSER = "max_duration: 1ep\nfsdp_config:\n  sharding_strategy: FULL_SHARD\n"
 FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload_params: true\n"
 
 
@@ -25,6 +27,33 @@ FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload
          "  fsdp_backward_prefetch: BACKWARD_PRE\n", []),
         ("a.yaml", FULL_SHARD + "  fsdp_backward_prefetch: NO_PREFETCH\n", PREFETCH),
         ("a.yaml", FULL_SHARD + "  fsdp_backward_prefetch: BACKWARD_PRE\n", []),
+        # Axolotl has the version beside the section.
+        ("a.yaml", "fsdp_version: 2\nfsdp_config:\n  backward_prefetch: NO_PREFETCH\n", []),
+        ("a.yaml", "fsdp_version: 1\nfsdp_config:\n  backward_prefetch: NO_PREFETCH\n", PREFETCH),
+        # Composer's default is BACKWARD_POST (composer/utils/parallelism.py).
+        ("m.yaml", COMPOSER, []),
+        ("m.yaml", COMPOSER + "  backward_prefetch: BACKWARD_PRE\n", []),
+        ("m.yaml", COMPOSER + "  backward_prefetch: NONE\n", PREFETCH),
+        # Parameters that are kept after the forward are not gathered in the backward.
+        ("a.yaml", ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP"), []),
+        ("a.yaml", ACCELERATE.replace("FULL_SHARD", "NO_SHARD"), []),
+        ("a.yaml", ACCELERATE.replace("FULL_SHARD", "2"), []),
+        ("a.yaml", ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD"), PREFETCH),
+        ("a.yaml", ACCELERATE.replace("FULL_SHARD", "5"), []),
+        ("a.yaml", FULL_SHARD.replace("full_shard", "shard_grad_op")
+         + "  fsdp_backward_prefetch: no_prefetch\n", []),
+        ("a.json", '{"fsdp": ["shard_grad_op"], '
+         '"fsdp_config": {"backward_prefetch": "no_prefetch"}}', []),
+        ("m.py", "FSDP(m, sharding_strategy=S.SHARD_GRAD_OP, backward_prefetch=None)", []),
+        ("m.py", "FSDP(m, sharding_strategy=S.FULL_SHARD, backward_prefetch=None)",
+         PREFETCH),
+        # Flags of accelerate launch mean what its YAML means.
+        ("a.sh", LAUNCH + "--use_fsdp --fsdp_version 2 t.py", []),
+        ("a.sh", LAUNCH + "--use_fsdp --fsdp_backward_prefetch NO_PREFETCH t.py", PREFETCH),
+        ("a.sh", LAUNCH + "--use_fsdp --fsdp_sharding_strategy 2 t.py", []),
+        ("a.sh", LAUNCH + "--use_deepspeed --zero_stage 3 t.py --ddp_find_unused_parameters", []),
+        ("a.sh", "python -m accelerate.commands.launch --use_deepspeed --zero_stage 2 t.py",
+         [("OVERLAP-001", causes.OFF)]),
         ("a.yaml", "ddp_bucket_cap_mb: 0.2\nddp_find_unused_parameters: true\n",
          [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
         ("a.json", '{"fsdp": ["full_shard"], "fsdp_config": {"fsdp_backward_prefetch": "auto"}}',
@@ -63,6 +92,11 @@ def test_a_name_that_is_read_no_longer_is_told_with_its_line() -> None:
         ("a.yaml", FULL_SHARD, "left to Transformers (off"),
         ("f.json", '{"fsdp_backward_prefetch_policy": "BACKWARD_PRE", "fsdp_min_num_params": 0}',
          "left to Transformers (off"),
+        ("a.yaml", "fsdp: [full_shard, auto_wrap]\n", "left to Transformers (off"),
+        ("a.sh", LAUNCH + "--use_fsdp t.py", "left to Accelerate's default_config.yaml (off"),
+        ("a.sh", LAUNCH + "--use_fsdp --config_file c/f.yaml t.py", "stand in c/f.yaml"),
+        ("a.sh", LAUNCH + "--use_deepspeed --deepspeed_config_file z2.json t.py", "in z2.json"),
+        ("m.py", "FSDP(m, sharding_strategy=args.how, backward_prefetch=None)", "is args.how"),
         ("a.yaml", "stage: sft\ndeepspeed: conf/z3.json\n", "stand in conf/z3.json"),
         ("a.json", '{"output_dir": "o", "deepspeed": "conf/z3.json"}', "stand in conf/z3.json"),
     ],

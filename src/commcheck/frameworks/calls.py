@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import command, deepspeed
+from commcheck.frameworks import command, deepspeed, huggingface
 from commcheck.frameworks.placed import Placed
 from commcheck.frameworks.settings import Framework, Setting, Settings
 
@@ -27,7 +27,7 @@ DDP_KEYS: Final = frozenset(
 )
 TRAINER_KEYS: Final = frozenset(
     {"ddp_bucket_cap_mb", "ddp_find_unused_parameters", "fsdp", "fsdp_config", "deepspeed",
-     *command.TRAINER}
+     *huggingface.CHECKPOINTING}
 )  # fmt: skip
 """Fields of TrainingArguments."""
 
@@ -148,8 +148,10 @@ def trainer(
         and (each.value is not False or key.startswith("ddp_"))
     }
     if fsdp is not None:
+        strategy = {name: each for name, each in told.items() if name == "fsdp"}
         told = {name: each for name, each in told.items() if not name.startswith(("fsdp", "ddp"))}
-        yield Settings("fsdp", where, command.left_to_transformers(fsdp, where))
+        values = {**strategy, **huggingface.left_to_transformers(fsdp, where)}
+        yield Settings("fsdp", where, values)
     flags = command.Flags(told, frozenset(told), ())
     yield from command.settings_of(flags, where, None)
 

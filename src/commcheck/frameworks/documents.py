@@ -1,10 +1,10 @@
 """Files that hold settings: which kind each is, its content tells.
 
 JSON of DeepSpeed (with comments, as it takes them), FSDP (Hugging Face, accelerate), DDP arguments
-and DDP's logging data; YAML of accelerate, Lightning and of Transformers' arguments (LLaMA-Factory,
-Axolotl); manifests of Kubernetes, for the commands of containers and the files in ConfigMaps;
-Python with calls of DDP, FSDP, fully_shard, Lightning and TrainingArguments, or with DeepSpeed's
-configuration as a dict; anything else is a command line.
+and DDP's logging data; YAML of accelerate, Composer, Lightning and of Transformers' arguments
+(LLaMA-Factory, Axolotl); manifests of Kubernetes, for the commands of containers and the files in
+ConfigMaps; Python with calls of DDP, FSDP, fully_shard, Lightning and TrainingArguments, or with
+DeepSpeed's configuration as a dict; anything else is a command line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import calls, command, deepspeed, manifests
+from commcheck.frameworks import calls, command, deepspeed, huggingface, manifests
 from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, TRAINER_KEYS
 from commcheck.frameworks.placed import Placed, read_json
 from commcheck.frameworks.settings import Framework, Setting, Settings
@@ -68,9 +68,11 @@ def _json(text: str, file: str) -> tuple[Settings, ...]:
     if not DDP_KEYS.isdisjoint(placed.value):
         return (_flat(placed, "ddp", {key: key for key in placed.value if key in DDP_KEYS}),)
     given = {
-        key: Setting(value, placed.at(key))
+        key: Setting(
+            " ".join(map(str, value)) if isinstance(value, list) else value, placed.at(key)
+        )
         for key, value in placed.value.items()
-        if key in TRAINER_KEYS and isinstance(value, str | int | float)
+        if key in TRAINER_KEYS and isinstance(value, str | int | float | list)
     }
     section = placed.value.get("fsdp_config") if placed.value.get("fsdp") else None
     fsdp = None
@@ -85,11 +87,16 @@ def _json(text: str, file: str) -> tuple[Settings, ...]:
     bare = {key: key.removeprefix("fsdp_") for key in placed.value}
     if not FSDP_MARKS.isdisjoint(bare.values()):
         settings = _flat(placed, "fsdp", bare)
-        return (replace(settings, values=command.left_to_transformers(settings.values, file)),)
+        return (replace(settings, values=huggingface.left_to_transformers(settings.values, file)),)
     raise UsageError(
         f"{file}:1: error: neither DeepSpeed's configuration (zero_optimization), nor arguments of "
         f"DDP, FSDP or Transformers, nor DDP's logging data [{WHAT}]"
     )
+
+
+def _joined(value: object) -> object:
+    """The words of a list (``"fsdp": ["full_shard", "auto_wrap"]``)."""
+    return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _flat(placed: Placed, framework: Framework, names: Mapping[str, str]) -> Settings:
@@ -107,13 +114,9 @@ def _flat(placed: Placed, framework: Framework, names: Mapping[str, str]) -> Set
 _ACCELERATE: Final = frozenset({"distributed_type", "compute_environment"})
 """Keys of which Accelerate's own file has one or the other."""
 
-_ACCELERATE_ZERO: Final = {
-    "zero_stage": "stage",
-    "offload_optimizer_device": "offload_optimizer.device",
-    "offload_param_device": "offload_param.device",
-    "offload_optimizer_pin_memory": "offload_optimizer.pin_memory",
-    "offload_param_pin_memory": "offload_param.pin_memory",
-}
+_COMPOSER: Final = "max_duration"
+"""Composer's Trainer wants it (LLM Foundry's YAML); it prefetches in the backward by default, as
+BACKWARD_POST. Source: composer/utils/parallelism.py, FSDPConfig."""
 
 
 def _yaml(text: str, file: str) -> tuple[Settings, ...]:
@@ -135,13 +138,17 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     is_accelerate = not root.nodes.keys().isdisjoint(_ACCELERATE)
     if section and is_accelerate:
         where = f"{file}:{root.nodes['fsdp_config'][0].line}"
-        found.append(Settings("fsdp", file, command.under_accelerate(section, where)))
+        found.append(Settings("fsdp", file, huggingface.under_accelerate(section, where)))
+    elif section and _COMPOSER in root.nodes:
+        found.append(Settings("fsdp", file, section))
     elif not is_accelerate:
         given = {
-            key: Setting(each.value, f"{at.path}:{at.line}")
+            key: Setting(value, f"{at.path}:{at.line}")
             for key, (at, each) in root.nodes.items()
-            if isinstance(each, Scalar) and each.value is not None
+            if (value := _plain(each)) is not None
         }
+        if section and "fsdp_version" in given:  # Axolotl's place for it
+            section = {"version": given["fsdp_version"], **section}
         for each in (given, _section(root, "trainer")):
             found.extend(calls.strategy(each, file))
         found.extend(
@@ -150,13 +157,20 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     zero = _section(root, "deepspeed_config")
     if zero:
         other = zero.get("deepspeed_config_file")
-        values = {_ACCELERATE_ZERO.get(key, key): each for key, each in zero.items()}
+        values = {huggingface.ACCELERATE_ZERO.get(key, key): each for key, each in zero.items()}
         elsewhere = str(other.value) if other else ""
         found.append(Settings("deepspeed", file, values, elsewhere=elsewhere))
     kind = root.nodes["distributed_type"][1] if "distributed_type" in root.nodes else None
     if not found and isinstance(kind, Scalar) and str(kind.value).startswith("MULTI_"):
         found.append(Settings("ddp", file))  # DDP, one process for each accelerator
     return tuple(found)
+
+
+def _plain(node: Node) -> object:
+    """A word, or the words of a list; None where neither."""
+    if isinstance(node, Items):
+        return _joined([each.written for each in node.nodes if isinstance(each, Scalar)])
+    return node.value if isinstance(node, Scalar) else None
 
 
 def _is_empty(root: Pairs, name: str) -> bool:

@@ -149,10 +149,10 @@ def _notes(read: Mapping[str, tuple[Settings, ...]]) -> tuple[str, ...]:
                 f"{steps:g} accumulated steps; stage 1 does once, and keeps all of them in memory"
             )
     own = [job for job in jobs if job.framework == "deepspeed" and not job.elsewhere]
-    if any(job.where.endswith((".yaml", ".yml")) for job in own):
+    if any(not job.where.partition(":")[0].endswith((".json", ".py")) for job in own):
         notes.append(
-            "Accelerate's YAML has no place for other keys of DeepSpeed: they go into a JSON that "
-            "deepspeed_config_file names"
+            "Accelerate's YAML and flags have no place for other keys of DeepSpeed: they go into a "
+            "JSON that deepspeed_config_file names"
         )
     if any(job.framework in ("megatron", "fsdp") and not job.environ for job in jobs):
         notes.append(

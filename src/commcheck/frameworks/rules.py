@@ -308,6 +308,25 @@ def splits(job: Settings) -> list[str]:
     ]
 
 
+_KEPT: Final = frozenset(
+    {"shard_grad_op", "no_shard", "hybrid_shard_zero2", "_hybrid_shard_zero2", "2", "3", "5"}
+)
+"""Strategies of FSDP1, Accelerate's numbers of them too, that keep parameters after the forward."""
+
+
+def keeps_parameters(job: Settings) -> bool | None:
+    """True where FSDP1 has nothing to gather in the backward; None where nobody knows.
+
+    Source: torch.distributed.fsdp.ShardingStrategy; _runtime_utils.py, _post_forward_reshard.
+    """
+    # Transformers names it among other options of ``fsdp``.
+    told = [job.values[name] for name in ("sharding_strategy", "fsdp") if job.is_set(name)]
+    words = {word.rpartition(".")[2] for each in told for word in str(each.value).lower().split()}
+    if words & _KEPT:
+        return True
+    return False if all(each.is_known for each in told) else None
+
+
 _NO_PREFETCH: Final = {
     **dict.fromkeys(("none", "no_prefetch", "false", "off"), "is off"),
     NOT_SET: "is not set, and off under Accelerate",
@@ -315,10 +334,15 @@ _NO_PREFETCH: Final = {
 }
 
 
+def without_prefetch(job: Settings) -> str:
+    """How FSDP's backward prefetch is off; "" where it is not."""
+    return _NO_PREFETCH.get(job.word("backward_prefetch").replace("backwardprefetch.", ""), "")
+
+
 def fsdp_prefetch(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """FSDP's backward prefetch, which PyTorch has on by default and Accelerate off."""
-    how = _NO_PREFETCH.get(job.word("backward_prefetch").replace("backwardprefetch.", ""))
-    if job.framework == "fsdp" and how:
+    how = without_prefetch(job)
+    if job.framework == "fsdp" and how and keeps_parameters(job) is False:
         reason = f"{job.at('backward_prefetch')}: backward_prefetch {how}: each unit is waited for"
         yield finding(causes.PREFETCH_OFF, "OVERLAP-006", reason, causes.FSDP_PREFETCH)
 
