@@ -399,6 +399,47 @@ def test_ddp_and_fsdp_rules(file: str, text: str, expected: list[tuple[str, Caus
     assert wrong(text, file) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("DDP(m, bucket_cap_mb=25 * 1024 * 1024)", [("BUCKET-001", causes.UNIT)]),
+        ("DDP(m, bucket_cap_mb=25 << 20)", [("BUCKET-001", causes.UNIT)]),
+        ("DDP(m, bucket_cap_mb=2**10)", [("BUCKET-003", causes.TOO_LARGE)]),
+        ("DDP(m, bucket_cap_mb=int(0.5e2) / 2)", []),
+        ("DDP(m, bucket_cap_mb=2**2**99)", []),
+        ("DDP(m, bucket_cap_mb=9**99999999)", []),
+        ("DDP(m, bucket_cap_mb=25 << 0.5)", []),
+        ("DDP(m, bucket_cap_mb=25 / 0)", []),
+        ("DDP(m, bucket_cap_mb=int(1e999))", []),
+        ("c = {'zero_optimization': {'stage': 3, 'reduce_bucket_size': 5 * 10**2}}",
+         [("BUCKET-001", causes.UNIT)]),
+    ],
+)  # fmt: skip
+def test_what_is_computed_from_constants_is_known(
+    text: str, expected: list[tuple[str, Cause]]
+) -> None:
+    assert wrong(text, "m.py") == expected
+
+
+def test_what_a_program_sets_in_its_own_environment() -> None:
+    """In a branch it may be for profiling."""
+    said = [("OVERLAP-003", causes.SYNCHRONOUS)]
+    line = "os.environ['CUDA_LAUNCH_BLOCKING'] = '1'"
+    for text, expected in (
+        (f"{line}\nDDP(m)", said),
+        ("os.environ.setdefault('CUDA_LAUNCH_BLOCKING', '1')\nDDP(m)", said),
+        (f"if __name__ == '__main__':\n    {line}\n    DDP(m)", said),
+        (f"if args.debug:\n    {line}\nDDP(m)", []),
+        (f"{line.replace('1', '0')}\nDDP(m)", []),
+        ("os.environ['CUDA_DEVICE_MAX_CONNECTIONS'] = '1'\nfully_shard(m)",
+         [("OVERLAP-005", causes.CONNECTIONS)]),
+        ("os.environ['CUDA_DEVICE_MAX_CONNECTIONS'] = str(n)\nfully_shard(m)", []),
+    ):  # fmt: skip
+        assert wrong(text, "m.py") == expected
+    (verdict,) = [each for each in found(f"{line}\nDDP(m)", "m.py") if each.remedies]
+    assert verdict.reason.startswith("m.py:1: CUDA_LAUNCH_BLOCKING=1")
+
+
 def test_no_static_graph_against_the_search_for_unused_parameters() -> None:
     """With gradient accumulation it crashes, or reduces nothing: PyTorch issue 143580."""
     told = found("m = DDP(m, find_unused_parameters=True)", "m.py")
@@ -472,6 +513,7 @@ def test_many_small_buckets_in_ddps_log() -> None:
         ("a.yaml", "x: [", "a.yaml:"),
         ("m.py", "def f(:\n", "m.py:1: error: no Python"),
         ("m.py", "x = 1\n", "m.py: error: no setting"),
+        ("m.py", "x = " + "1+" * 9999 + "1", "m.py:1: error: no Python: "),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_one_clear_line(tmp_path: Path, file: str, text: str, place: str) -> None:

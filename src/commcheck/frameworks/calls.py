@@ -9,7 +9,9 @@ Hugging Face Transformers' TrainingArguments and what inherits from it (TRL's SF
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -52,6 +54,8 @@ def read(text: str, file: str, what: str) -> Iterator[Settings]:
     """The settings of each call. Raises ``UsageError``, one line, where the text is no Python."""
     try:
         tree = ast.parse(text)
+    except (RecursionError, MemoryError):  # each in its own version of Python
+        raise UsageError(f"{file}:1: error: no Python: nested too deeply [{what}]") from None
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         raise UsageError(f"{file}:{line}: error: no Python: {error.args[0]} [{what}]") from None
@@ -61,11 +65,43 @@ def read(text: str, file: str, what: str) -> Iterator[Settings]:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("megatron.")
         for each in node.names
     }
+    environ = {
+        name: Setting(str(value.value), f"{file}:{value.lineno}")
+        for name, value in _environ(tree)
+        if name in command.ENVIRON and isinstance(value, ast.Constant)
+    }
     for node in ast.walk(tree):
+        found: Iterator[Settings] = iter(())
         if isinstance(node, ast.Call) and _name(node.func) not in others:
-            yield from _call(node, text, file)
+            found = _call(node, text, file)
         elif isinstance(node, ast.Dict) and isinstance(_items(node).get(deepspeed.ZERO), ast.Dict):
-            yield _deepspeed(node, text, file)
+            found = iter((_deepspeed(node, text, file),))
+        yield from (replace(each, environ=environ or None) for each in found)
+
+
+def _environ(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """What is always set: ``os.environ["NAME"] = "1"``, and by ``setdefault``.
+
+    What stands in a branch may be for profiling; under ``__name__`` it is the program itself.
+    """
+    left = [tree]
+    while left:
+        node = left.pop()
+        match node:
+            case ast.If(test=test) if "__name__" not in {_name(each) for each in ast.walk(test)}:
+                continue
+            case ast.Assign(targets=[ast.Subscript(value=of, slice=ast.Constant(value=str(name)))]):
+                if _name(of) == "environ":
+                    yield name, node.value
+            case ast.Call(
+                func=ast.Attribute(value=of, attr="setdefault"),
+                args=[ast.Constant(value=str(name)), value],
+            ):
+                if _name(of) == "environ":
+                    yield name, value
+            case _:
+                pass
+        left += reversed(list(ast.iter_child_nodes(node)))
 
 
 def _items(node: ast.Dict) -> dict[str, ast.expr]:
@@ -88,6 +124,8 @@ def _deepspeed(node: ast.Dict, text: str, file: str) -> Settings:
             lines[path + key] = value.lineno
             if isinstance(value, ast.Dict):
                 found[key] = plain(value, f"{path}{key}.")
+            elif (number := _number(value)) is not None:
+                found[key] = number
             elif isinstance(value, ast.Constant):
                 found[key] = value.value
             else:
@@ -168,7 +206,7 @@ def strategy(given: Mapping[str, Setting], where: str) -> Iterator[Settings]:
         yield Settings("fsdp", where)
 
 
-def _name(node: ast.expr) -> str:
+def _name(node: ast.AST) -> str:
     """The last name of what is called."""
     if isinstance(node, ast.Attribute):
         return node.attr
@@ -183,8 +221,49 @@ def _settings(node: ast.Call, keys: frozenset[str], text: str, file: str) -> dic
     }
 
 
+_OF_CONSTANTS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
+    ast.Mult: operator.mul,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}
+_MOST: Final = 1e15
+"""No size is larger, and nothing is raised to a power or shifted that could become so."""
+
+
+def _number(node: ast.expr, depth: int = 10) -> float | None:
+    """``25 * 1024 * 1024``, ``2**20``, ``int(5e8)``; None where it is not made of constants.
+
+    ``depth``: of brackets; nobody writes a size with more.
+    """
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.Call(func=ast.Name(id="int"), args=[inner], keywords=[]) if depth:
+            whole = _number(inner, depth - 1)
+            return math.floor(whole) if whole is not None and abs(whole) <= _MOST else None
+        case ast.BinOp(left=left, op=op, right=right) if depth and type(op) in _OF_CONSTANTS:
+            one, other = _number(left, depth - 1), _number(right, depth - 1)
+            if one is None or other is None:
+                return None
+            if isinstance(op, ast.Pow | ast.LShift) and not (0 <= one <= 1024 and 0 <= other <= 50):
+                return None
+            try:
+                found = _OF_CONSTANTS[type(op)](one, other)
+            except (ArithmeticError, TypeError):
+                return None
+            return found if abs(found) <= _MOST else None
+        case _:
+            return None
+
+
 def _setting(node: ast.expr, text: str, where: str) -> Setting:
     """A constant, or the last name of an enumeration's value; its text where it is computed."""
+    number = _number(node)
+    if number is not None:
+        return Setting(number, where)
     if isinstance(node, ast.Constant):
         return Setting("none" if node.value is None else node.value, where)
     if isinstance(node, ast.Attribute) and node.attr.isupper():
