@@ -11,12 +11,13 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import command, deepspeed, huggingface
+from commcheck.frameworks import command, deepspeed, huggingface, megatron_config
 from commcheck.frameworks.placed import Placed
 from commcheck.frameworks.settings import Framework, Setting, Settings
 
@@ -53,7 +54,8 @@ _LIGHTNING: Final = frozenset({"Trainer", "Fabric"})
 def read(text: str, file: str, what: str) -> Iterator[Settings]:
     """The settings of each call. Raises ``UsageError``, one line, where the text is no Python."""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings(action="ignore"):  # of backslashes that mean nothing
+            tree = ast.parse(text)
     except (RecursionError, MemoryError):  # each in its own version of Python
         raise UsageError(f"{file}:1: error: no Python: nested too deeply [{what}]") from None
     except (SyntaxError, ValueError) as error:
@@ -72,7 +74,10 @@ def read(text: str, file: str, what: str) -> Iterator[Settings]:
     }
     for node in ast.walk(tree):
         found: Iterator[Settings] = iter(())
-        if isinstance(node, ast.Call) and _name(node.func) not in others:
+        if isinstance(node, ast.Call) and _name(node.func) == megatron_config.CLASS:
+            fields = _settings(node, None, text, file)
+            found = megatron_config.settings(fields, f"{file}:{node.lineno}")
+        elif isinstance(node, ast.Call) and _name(node.func) not in others:
             found = _call(node, text, file)
         elif isinstance(node, ast.Dict) and isinstance(_items(node).get(deepspeed.ZERO), ast.Dict):
             found = iter((_deepspeed(node, text, file),))
@@ -213,11 +218,14 @@ def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _settings(node: ast.Call, keys: frozenset[str], text: str, file: str) -> dict[str, Setting]:
+def _settings(
+    node: ast.Call, keys: frozenset[str] | None, text: str, file: str
+) -> dict[str, Setting]:
+    """Of those names, or of all."""
     return {
         each.arg: _setting(each.value, text, f"{file}:{each.value.lineno}")
         for each in node.keywords
-        if each.arg in keys
+        if each.arg and (keys is None or each.arg in keys)
     }
 
 

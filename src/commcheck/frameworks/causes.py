@@ -54,8 +54,10 @@ GATHER_BUCKET = _set(
 )
 MEGATRON_BUCKET = _set(
     "--ddp-bucket-size {value}",
-    "Megatron: elements, not bytes; needs --overlap-grad-reduce.",
-    "Megatron：单位为元素个数而非字节；须配合 --overlap-grad-reduce。",
+    "Megatron: elements, not bytes; needs --overlap-grad-reduce. In DistributedDataParallelConfig "
+    "it is bucket_size.",
+    "Megatron：单位为元素个数而非字节；须配合 --overlap-grad-reduce。"
+    "DistributedDataParallelConfig 中为 bucket_size。",
 )
 ADVISE = _set(
     "commcheck analyze bucket TRACE SWEEP",
@@ -149,20 +151,35 @@ DEEPSPEED_OVERLAP = _set(
         "0.12.4 至 0.18 各版本可能出现 NaN（DeepSpeed issue 5242、7188，PR 7965）。",
     ),
 )
+_EVERY_EN: Final = (
+    "Takes effect with the next start. Every parameter that is trained gets a gradient in each "
+    "step: where one does not (a vision tower without images) Megatron ends with an error."
+)
+_EVERY_ZH: Final = (
+    "下次启动时生效。每步中所有参与训练的参数都要得到梯度："
+    "否则（如无图像时的视觉塔）Megatron 报错退出。"
+)
+"""Megatron-LM core/distributed/param_and_grad_buffer.py, finish_grad_sync."""
+
 MEGATRON_OVERLAP = _set(
     "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer",
-    "Megatron: reduces gradients during the backward and gathers parameters during the forward.",
-    "Megatron：反向期间归约梯度，前向期间收集参数。",
+    "Megatron: reduces gradients during the backward and gathers parameters during the forward. In "
+    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL) the fields have these names.",
+    "Megatron：反向期间归约梯度，前向期间收集参数。DistributedDataParallelConfig（NeMo、"
+    "Megatron-Bridge、veRL）中为同名字段。",
     Words(
-        "Takes effect with the next start. Where the job had no distributed optimizer, try its "
-        "checkpoint first: the optimizer's state may not load.",
-        "下次启动时生效。若原作业未用分布式优化器，请先试加载检查点：优化器状态可能无法载入。",
+        f"{_EVERY_EN} Where the job had no distributed optimizer, try its checkpoint first: the "
+        "optimizer's state may not load.",
+        f"{_EVERY_ZH}若原作业未用分布式优化器，请先试加载检查点：优化器状态可能无法载入。",
     ),
 )
 MEGATRON_REDUCE = _set(
     "--overlap-grad-reduce",
-    "Megatron: reduces gradients in buckets during the backward pass.",
-    "Megatron：反向期间分桶归约梯度。",
+    "Megatron: reduces gradients in buckets during the backward pass. In "
+    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL) overlap_grad_reduce: true.",
+    "Megatron：反向期间分桶归约梯度。DistributedDataParallelConfig（NeMo、Megatron-Bridge、"
+    "veRL）中为 overlap_grad_reduce: true。",
+    Words(_EVERY_EN, _EVERY_ZH),
 )
 MEGATRON_SEQUENCE = _set(
     "--sequence-parallel",

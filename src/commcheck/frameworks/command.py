@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from commcheck.frameworks import huggingface
+from commcheck.frameworks import huggingface, megatron_config
 from commcheck.frameworks.settings import Framework, Setting, Settings
 from commcheck.lazy import dataclass, regex
 
@@ -285,7 +285,8 @@ def read_text(
     environ = {name: variables[name] for name in ENVIRON & variables.keys()}
     flags = read_flags(words)
     ranks = _tasks(words, flags, asked)
-    return settings_of(flags, file, environ, ranks=ranks, branches=branches)
+    found = settings_of(flags, file, environ, ranks=ranks, branches=branches)
+    return (*found, *megatron_config.in_overrides(words))
 
 
 _ASKED: Final = regex(

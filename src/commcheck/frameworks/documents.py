@@ -2,9 +2,10 @@
 
 JSON of DeepSpeed (with comments, as it takes them), FSDP (Hugging Face, accelerate), DDP arguments
 and DDP's logging data; YAML of accelerate, Composer, Lightning and of Transformers' arguments
-(LLaMA-Factory, Axolotl); manifests of Kubernetes, for the commands of containers and the files in
-ConfigMaps; Python with calls of DDP, FSDP, fully_shard, Lightning and TrainingArguments, or with
-DeepSpeed's configuration as a dict; anything else is a command line.
+(LLaMA-Factory, Axolotl), and with Megatron's DistributedDataParallelConfig (NeMo RL,
+Megatron-Bridge, veRL); manifests of Kubernetes, for the commands of containers and the files in
+ConfigMaps; Python with calls of DDP, FSDP, fully_shard, Lightning, Megatron and TrainingArguments,
+or with DeepSpeed's configuration as a dict; anything else is a command line.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import calls, command, deepspeed, huggingface, manifests
+from commcheck.frameworks import (
+    calls,
+    command,
+    deepspeed,
+    huggingface,
+    manifests,
+    megatron_config,
+)
 from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, TRAINER_KEYS
 from commcheck.frameworks.placed import Placed, read_json
 from commcheck.frameworks.settings import Framework, Setting, Settings
@@ -163,7 +171,7 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     kind = root.nodes["distributed_type"][1] if "distributed_type" in root.nodes else None
     if not found and isinstance(kind, Scalar) and str(kind.value).startswith("MULTI_"):
         found.append(Settings("ddp", file))  # DDP, one process for each accelerator
-    return tuple(found)
+    return (*found, *megatron_config.in_yaml(root))
 
 
 def _plain(node: Node) -> object:

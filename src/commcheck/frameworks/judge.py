@@ -77,7 +77,10 @@ def _nothing_wrong(check: str, job: Settings) -> Verdict:
         return unknown
     if check == OVERLAP and _is_unknown_megatron(job):
         return _no_overlap(job)
-    told = _told(check, job) or f"{check.rpartition('.')[2]} as by default"
+    told = _told(check, job)
+    if job.is_config and not told:
+        return not_applicable(f"{job.where}: {title}: {check.rpartition('.')[2]} left to a recipe")
+    told = told or f"{check.rpartition('.')[2]} as by default"
     if job.framework == "fsdp" and keeps_parameters(job):
         told += ": nothing is gathered in the backward"
     return passed(f"{job.where}: {title}: {told}")
@@ -117,6 +120,7 @@ def _unknown(check: str, job: Settings) -> Verdict | None:
 
 def _is_unknown_megatron(job: Settings) -> bool:
     is_off = job.framework == "megatron" and not job.flag("overlap_grad_reduce")
+    is_off = is_off and not job.is_config
     is_fsdp = any(job.flag(each) for each in ("use_torch_fsdp2", "use_megatron_fsdp"))
     return is_off and not is_fsdp and data_parallel(job) is None
 

@@ -91,7 +91,14 @@ _ELEMENTS: Final[dict[str, tuple[Remedy, int]]] = {
 
 
 def _flag(job: Settings, name: str) -> str:
+    if job.is_config:
+        return name.removeprefix("ddp_")
     return f"--{name.replace('_', '-')}" if job.framework == "megatron" else name
+
+
+def is_off(job: Settings, name: str) -> bool:
+    """True where one of Megatron's flags is off; of a configuration where it says so."""
+    return job.flag(name, None if job.is_config else False) is False
 
 
 def ddp_log(job: Settings, limits: Limits) -> Iterator[Verdict]:
@@ -194,7 +201,7 @@ def blocking(job: Settings, _limits: Limits) -> Iterator[Verdict]:
 
 def _is_certain(job: Settings) -> bool:
     """True where the flags will stand together: Megatron then ends at its start."""
-    return not (job.runs or job.branches)
+    return not (job.runs or job.branches or job.is_config)
 
 
 def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
@@ -204,17 +211,11 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     reduces, gathers = job.flag("overlap_grad_reduce"), job.flag("overlap_param_gather")
     shards = job.flag("use_distributed_optimizer")
     mend = causes.MEGATRON_OVERLAP
-    if gathers and not (reduces and shards):
-        lacks = [
-            flag
-            for flag, has in (
-                ("--overlap-grad-reduce", reduces),
-                ("--use-distributed-optimizer", shards),
-            )
-            if not has
-        ]
+    needed = ("overlap_grad_reduce", "use_distributed_optimizer")
+    if gathers and (lacks := [_flag(job, name) for name in needed if is_off(job, name)]):
         reason = (
-            f"{job.at('overlap_param_gather')}: --overlap-param-gather needs {' and '.join(lacks)}"
+            f"{job.at('overlap_param_gather')}: {_flag(job, 'overlap_param_gather')} needs "
+            f"{' and '.join(lacks)}"
         )
         yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, mend, fails=_is_certain(job))
     if job.flag("tp_comm_overlap") and job.flag("sequence_parallel", False) is False:
@@ -227,20 +228,25 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         yield finding(
             causes.NO_EFFECT, "OVERLAP-004", reason, causes.ONE_SIZE, fails=_is_certain(job)
         )
-    if sizes and not reduces:
-        reason = f"{job.at(sizes[0])}: {_flag(job, sizes[0])} needs --overlap-grad-reduce"
+    if sizes and is_off(job, "overlap_grad_reduce"):
+        needs = _flag(job, "overlap_grad_reduce")
+        reason = f"{job.at(sizes[0])}: {_flag(job, sizes[0])} needs {needs}"
         yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, causes.MEGATRON_REDUCE)
     copies_of = data_parallel(job)
-    if not reduces and copies_of is not None and copies_of > 1:
+    if job.is_config and is_off(job, "overlap_grad_reduce"):
+        where = job.at("overlap_grad_reduce")
+        reason = f"{where}: overlap_grad_reduce is false: gradients are reduced after the backward"
+        yield finding(causes.OFF, "OVERLAP-001", reason, causes.MEGATRON_REDUCE)
+    elif not reduces and copies_of is not None and copies_of > 1:
         reason = (
             f"{job.where}: no --overlap-grad-reduce, with {copies_of:g} ranks that share their "
             "gradients (data and context parallel): they are reduced after the backward pass"
         )
         yield finding(causes.OFF, "OVERLAP-001", reason, mend if shards else causes.MEGATRON_REDUCE)
-    elif reduces and shards and not gathers and copies_of != 1:
+    elif reduces and shards and is_off(job, "overlap_param_gather") and copies_of != 1:
         reason = (
-            f"{job.at('use_distributed_optimizer')}: no --overlap-param-gather: parameters are "
-            "gathered before the forward pass begins"
+            f"{job.at('use_distributed_optimizer')}: no {_flag(job, 'overlap_param_gather')}: "
+            "parameters are gathered before the forward pass begins"
         )
         yield finding(causes.OFF, "OVERLAP-001", reason, mend)
 

@@ -1,0 +1,81 @@
+"""Megatron's DistributedDataParallelConfig, wherever its fields stand: YAML, Python, Hydra.
+
+Megatron-Bridge and NeMo 2 (``ddp``), NeMo RL (``distributed_data_parallel_config``), veRL
+(``override_ddp_config``) and AReaL fill it in: what it does not name, a recipe of theirs does.
+Source: Megatron-LM megatron/core/distributed/distributed_data_parallel_config.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from commcheck.frameworks.settings import Setting, Settings
+from commcheck.lazy import regex
+from commcheck.strict_yaml import Items, Node, Pairs, Scalar
+
+CLASS: Final = "DistributedDataParallelConfig"
+_FIELDS: Final[Mapping[str, str]] = {
+    "overlap_grad_reduce": "overlap_grad_reduce",
+    "overlap_param_gather": "overlap_param_gather",
+    "use_distributed_optimizer": "use_distributed_optimizer",
+    "bucket_size": "ddp_bucket_size",
+    "use_megatron_fsdp": "use_megatron_fsdp",
+    "use_custom_fsdp": "use_custom_fsdp",
+}
+"""By field: the flag of the same meaning, with underscores."""
+
+_MARK: Final = "overlap_grad_reduce"
+_BESIDE: Final = _FIELDS.keys() - {_MARK} | {
+    "grad_reduce_in_fp32", "average_in_collective", "check_for_nan_in_grad",
+    "data_parallel_sharding_strategy", "align_param_gather",
+}  # fmt: skip
+"""One of them stands beside the mark: others, too, have a setting of that name."""
+
+_OVERRIDE: Final = regex(r"\+{0,2}([A-Za-z_][\w.]*)\.(\w+)=([\w.+-]+)")
+"""``+actor.megatron.override_ddp_config.overlap_grad_reduce=True``, as Hydra takes it."""
+
+
+def settings(fields: Mapping[str, Setting], where: str) -> Iterator[Settings]:
+    """The settings of one such configuration; none where it does not say whether it overlaps."""
+    if _MARK in fields and not _BESIDE.isdisjoint(fields):
+        told = {name: each for name, each in fields.items() if each.value != "none"}
+        values = {_FIELDS[name]: each for name, each in told.items() if name in _FIELDS}
+        yield Settings("megatron", where, values, is_config=True)
+
+
+def in_yaml(root: Node) -> Iterator[Settings]:
+    """Those of every section of a document that is not switched off (``enabled: false``)."""
+    left: list[Node] = [root]
+    while left:
+        node = left.pop()
+        if isinstance(node, Items):
+            left += reversed(node.nodes)
+        if not isinstance(node, Pairs) or _is_disabled(node):
+            continue
+        fields = {
+            name: Setting(each.value, f"{at.path}:{at.line}")
+            for name, (at, each) in node.nodes.items()
+            if isinstance(each, Scalar) and each.value is not None
+        }
+        at = node.nodes[_MARK][0] if _MARK in node.nodes else node.at
+        yield from settings(fields, f"{at.path}:{at.line}")
+        left += reversed([each for _, each in node.nodes.values()])
+
+
+def _is_disabled(node: Pairs) -> bool:
+    enabled = node.nodes["enabled"][1] if "enabled" in node.nodes else None
+    return isinstance(enabled, Scalar) and enabled.value is False
+
+
+def in_overrides(words: Iterable[tuple[str, str]]) -> Iterator[Settings]:
+    """Those of a command's overrides: words, each with its place."""
+    sections: dict[str, dict[str, Setting]] = {}
+    for text, where in words:
+        if match := _OVERRIDE.fullmatch(text):
+            told = match[3].lower()
+            value = {"true": True, "false": False}.get(told, match[3])
+            sections.setdefault(match[1], {})[match[2]] = Setting(value, where)
+    for fields in sections.values():
+        if _MARK in fields:
+            yield from settings(fields, fields[_MARK].where)
