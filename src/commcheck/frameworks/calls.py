@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import command, deepspeed, huggingface, megatron_config
+from commcheck.frameworks import command, deepspeed, huggingface, lightning, megatron_config
 from commcheck.frameworks.placed import Placed
 from commcheck.frameworks.settings import Framework, Setting, Settings
 
@@ -158,7 +158,10 @@ def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
             values.setdefault(key, replace(_setting(more[0], text, where), is_known=False))
         yield Settings(framework, where, values)
     elif name in _LIGHTNING:
-        yield from strategy(_settings(node, frozenset({"strategy"}), text, file), where)
+        yield from lightning.by_name(_settings(node, frozenset({"strategy"}), text, file))
+    elif name == lightning.DEEPSPEED:
+        if all(each.arg for each in node.keywords):  # what **kwargs hold nobody knows
+            yield from lightning.of_class(name, _settings(node, None, text, file), where)
     elif name.endswith(("Arguments", "Config")):
         yield from _trainer(node, text, file)
 
@@ -197,18 +200,6 @@ def trainer(
         yield Settings("fsdp", where, values)
     flags = command.Flags(told, frozenset(told), ())
     yield from command.settings_of(flags, where, None)
-
-
-def strategy(given: Mapping[str, Setting], where: str) -> Iterator[Settings]:
-    """What the name of one of Lightning's strategies stands for."""
-    named = given.get("strategy")
-    said = str(named.value) if named and named.is_known else ""
-    if named and said.startswith("ddp"):
-        _, found, value = said.partition("_find_unused_parameters_")
-        searches = {"find_unused_parameters": Setting(value == "true", named.where)}
-        yield Settings("ddp", where, searches if found else {})
-    elif said.startswith("fsdp"):
-        yield Settings("fsdp", where)
 
 
 def _name(node: ast.AST) -> str:

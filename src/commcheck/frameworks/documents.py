@@ -10,7 +10,7 @@ or with DeepSpeed's configuration as a dict; anything else is a command line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from commcheck.frameworks import (
     command,
     deepspeed,
     huggingface,
+    lightning,
     manifests,
     megatron_config,
 )
@@ -102,6 +103,21 @@ def _json(text: str, file: str) -> tuple[Settings, ...]:
     )
 
 
+def _lightning_class(root: Pairs) -> Iterator[Settings]:
+    """``strategy: {class_path: ..., init_args: {...}}`` of LightningCLI's trainer."""
+    match root.nodes.get("trainer"):
+        case (
+            _,
+            Pairs(
+                nodes={"strategy": (at, Pairs(nodes={"class_path": (_, Scalar() as name)}) as node)}
+            ),
+        ):
+            path = str(name.value).rpartition(".")[2]
+            yield from lightning.of_class(path, _section(node, "init_args"), f"{at.path}:{at.line}")
+        case _:
+            pass
+
+
 def _joined(value: object) -> object:
     """The words of a list (``"fsdp": ["full_shard", "auto_wrap"]``)."""
     return " ".join(map(str, value)) if isinstance(value, list) else value
@@ -158,7 +174,8 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
         if section and "fsdp_version" in given:  # Axolotl's place for it
             section = {"version": given["fsdp_version"], **section}
         for each in (given, _section(root, "trainer")):
-            found.extend(calls.strategy(each, file))
+            found.extend(lightning.by_name(each))
+        found.extend(_lightning_class(root))
         found.extend(
             calls.trainer(given, file, None if _is_empty(root, "fsdp") else section or None)
         )
