@@ -151,10 +151,23 @@ def test_what_accumulation_costs_is_told(tmp_path: Path) -> None:
         assert any("each of the 8 accumulated steps" in note for note in notes) is told
 
 
-def test_where_accelerate_takes_other_keys(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n")
-    assert any("deepspeed_config_file" in note for note in analyse_config([path]).notes)
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("a.yaml", "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n", True),
+        ("a.sh", "accelerate launch --use_deepspeed --zero_stage 2 t.py", True),
+        ("a.sh", "python -m openrlhf.cli.train_dpo --zero_stage 2", False),
+        ("a.json", zero(stage=2), False),
+        ("t.py", "c = {'zero_optimization': {'stage': 2}}", False),
+    ],
+)
+def test_where_accelerate_takes_other_keys(
+    tmp_path: Path, file: str, text: str, told: bool
+) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    notes = analyse_config([path]).notes
+    assert any("deepspeed_config_file" in note for note in notes) is told
 
 
 def test_comms_logger() -> None:

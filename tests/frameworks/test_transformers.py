@@ -1,4 +1,4 @@
-"""What Transformers and Accelerate set of DDP, FSDP and DeepSpeed, also by themselves."""
+"""What Transformers, Accelerate and others set of DDP, FSDP and DeepSpeed by themselves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.frameworks.test_config import found, wrong
 PREFETCH = [("OVERLAP-006", causes.PREFETCH_OFF)]
 ACCELERATE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
 LAUNCH = "accelerate launch --num_processes 8 "
+OPENRLHF = "deepspeed --module openrlhf.cli.train_sft --micro_train_batch_size 2 "
 COMPOSER = "max_duration: 1ep\nfsdp_config:\n  sharding_strategy: FULL_SHARD\n"
 FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload_params: true\n"
 
@@ -54,6 +55,13 @@ FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload
         ("a.sh", LAUNCH + "--use_deepspeed --zero_stage 3 t.py --ddp_find_unused_parameters", []),
         ("a.sh", "python -m accelerate.commands.launch --use_deepspeed --zero_stage 2 t.py",
          [("OVERLAP-001", causes.OFF)]),
+        # OpenRLHF sets overlap_comm only where it is told to; DeepSpeed has it at stage 3.
+        ("a.sh", OPENRLHF + "--zero_stage 2 --adam_offload", [("OVERLAP-001", causes.OFF)]),
+        ("a.sh", OPENRLHF + "--bf16", [("OVERLAP-001", causes.OFF)]),
+        ("a.sh", OPENRLHF + "--ds.zero_stage 2", [("OVERLAP-001", causes.OFF)]),
+        ("a.sh", OPENRLHF + "--zero_stage 2 --overlap_comm", []),
+        ("a.sh", OPENRLHF + "--ds.zero_stage 2 --ds.overlap_comm --bf16", []),
+        ("a.sh", OPENRLHF + "--zero_stage 3", []),
         ("a.yaml", "ddp_bucket_cap_mb: 0.2\nddp_find_unused_parameters: true\n",
          [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
         ("a.json", '{"fsdp": ["full_shard"], "fsdp_config": {"fsdp_backward_prefetch": "auto"}}',

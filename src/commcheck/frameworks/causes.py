@@ -141,8 +141,9 @@ COPIES = Cause(
 DEEPSPEED_OVERLAP = _set(
     '"overlap_comm": true, "contiguous_gradients": true',
     "DeepSpeed: reduces gradients on a stream of its own while the backward pass goes on; stage 1 "
-    "only from 0.14 on.",
-    "DeepSpeed：反向计算期间在独立流上归约梯度；阶段 1 自 0.14 起支持。",
+    "only from 0.14 on, a PipelineModule never. OpenRLHF: --overlap_comm, or --ds.overlap_comm.",
+    "DeepSpeed：反向计算期间在独立流上归约梯度；阶段 1 自 0.14 起支持，PipelineModule 不支持。"
+    "OpenRLHF：--overlap_comm 或 --ds.overlap_comm。",
     Words(
         "4.5 times the bucket's bytes are free on every rank. Compare loss and grad_norm of the "
         "first steps: at stages 1 and 2 releases from 0.12.4 to 0.18 could end in NaN "

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from commcheck.frameworks import huggingface, megatron_config
-from commcheck.frameworks.settings import Framework, Setting, Settings
+from commcheck.frameworks.settings import AUTO, Framework, Setting, Settings
 from commcheck.lazy import dataclass, regex
 
 
@@ -67,7 +67,13 @@ KNOWN: Final[Mapping[str, str]] = {
     **MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAUNCH, **huggingface.CHECKPOINTING
 }  # fmt: skip
 """Of a rank's command line these are read, and of a script's those of its launcher, too."""
-_READ: Final[Mapping[str, str]] = {**KNOWN, **huggingface.ACCELERATE}
+_OPENRLHF: Final = "openrlhf"
+_OF_OPENRLHF: Final = {
+    "zero_stage": "number", "overlap_comm": "flag", "ds.zero_stage": "number",
+    "ds.overlap_comm": "flag",
+}  # fmt: skip
+"""Flags of ``openrlhf.cli``, whose newer releases begin them with ``ds.``."""
+_READ: Final[Mapping[str, str]] = {**KNOWN, **huggingface.ACCELERATE, **_OF_OPENRLHF}
 _ONLY_MEGATRON: Final = MEGATRON.keys() - {"sequence_parallel", "context_parallel_size"}
 _MEGATRON_TOGETHER: Final = frozenset({"micro_batch_size", "num_attention_heads"})
 """Each of the two alone others have, too."""
@@ -113,6 +119,8 @@ def read_flags(words: Sequence[Word]) -> Flags:
             is_launch = text.rpartition("/")[2] == _ACCELERATE and follows == "launch"
             if is_launch or text == "accelerate.commands.launch":
                 programs.append(_ACCELERATE)
+            elif text.startswith("openrlhf.cli."):
+                programs.append(_OPENRLHF)
             elif is_swift or text.endswith(".py") or text in ("deepspeed", "torchrun"):
                 programs.append(text)
             continue
@@ -174,6 +182,10 @@ def settings_of(
             values = huggingface.launched_by_accelerate(values, where)
         elif "fsdp" in values and not elsewhere:
             values = huggingface.left_to_transformers(values, where)
+        if framework == "deepspeed" and _OPENRLHF in flags.programs:
+            # openrlhf/utils/deepspeed/deepspeed_utils.py, get_train_ds_config; cli: stage 2
+            own = {"stage": Setting(2, where), "reduce_bucket_size": Setting(AUTO, where)}
+            values = {**own, **values}
         if framework == "ddp" and "ddp_bucket_cap_mb" in flags.values:
             values = huggingface.searched_by_transformers(values, where, flags.values)
         found.append(Settings(framework, where, values, environ, ranks, runs, branches, elsewhere))
@@ -199,6 +211,8 @@ def settings_of(
     else:
         if "use_deepspeed" in others and "zero_stage" in launched:
             add("deepspeed", huggingface.ACCELERATE_ZERO)
+        elif _OPENRLHF in flags.programs:
+            add("deepspeed", _OF_OPENRLHF)
     return tuple(found)
 
 
@@ -215,6 +229,8 @@ def _is_megatron(flags: Flags) -> bool:
 
 _NAMES: Final = {
     **huggingface.ACCELERATE_ZERO,
+    "ds.zero_stage": "stage",
+    "ds.overlap_comm": "overlap_comm",
     "fsdp_version": "version",
     "fsdp_sharding_strategy": "sharding_strategy",
     "ddp_bucket_cap_mb": "bucket_cap_mb",

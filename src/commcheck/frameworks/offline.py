@@ -152,7 +152,7 @@ def _notes(read: Mapping[str, tuple[Settings, ...]]) -> tuple[str, ...]:
                 f"{steps:g} accumulated steps; stage 1 does once, and keeps all of them in memory"
             )
     own = [job for job in jobs if job.framework == "deepspeed" and not job.elsewhere]
-    if not all(_OWN.search(job.where) for job in own):
+    if not all(_OWN.search(job.where) or job.is_set("reduce_bucket_size") for job in own):
         notes.append(
             "Accelerate's YAML and flags have no place for other keys of DeepSpeed: they go into a "
             "JSON that deepspeed_config_file names"
