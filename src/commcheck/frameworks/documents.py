@@ -23,6 +23,7 @@ from commcheck.frameworks import (
     lightning,
     manifests,
     megatron_config,
+    yaml_words,
 )
 from commcheck.frameworks.calls import DDP_KEYS, FSDP_KEYS, TRAINER_KEYS
 from commcheck.frameworks.placed import Placed, read_json
@@ -166,11 +167,7 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     elif section and _COMPOSER in root.nodes:
         found.append(Settings("fsdp", file, section))
     elif not is_accelerate:
-        given = {
-            key: Setting(value, f"{at.path}:{at.line}")
-            for key, (at, each) in root.nodes.items()
-            if (value := _plain(each)) is not None
-        }
+        given = yaml_words.settings(root)
         if section and "fsdp_version" in given:  # Axolotl's place for it
             section = {"version": given["fsdp_version"], **section}
         for each in (given, _section(root, "trainer")):
@@ -191,13 +188,6 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     return (*found, *megatron_config.in_yaml(root))
 
 
-def _plain(node: Node) -> object:
-    """A word, or the words of a list; None where neither."""
-    if isinstance(node, Items):
-        return _joined([each.written for each in node.nodes if isinstance(each, Scalar)])
-    return node.value if isinstance(node, Scalar) else None
-
-
 def _is_empty(root: Pairs, name: str) -> bool:
     """True where it is written down as nothing: Transformers then ignores fsdp_config."""
     node = root.nodes[name][1] if name in root.nodes else None
@@ -208,10 +198,4 @@ def _is_empty(root: Pairs, name: str) -> bool:
 
 def _section(root: Pairs, name: str) -> dict[str, Setting]:
     node: Node | None = root.nodes[name][1] if name in root.nodes else None
-    if not isinstance(node, Pairs):
-        return {}
-    return {
-        key: Setting(each.value, f"{at.path}:{at.line}")
-        for key, (at, each) in node.nodes.items()
-        if isinstance(each, Scalar) and each.value is not None
-    }
+    return yaml_words.settings(node) if isinstance(node, Pairs) else {}

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from commcheck.frameworks import yaml_words
 from commcheck.frameworks.settings import Setting, Settings
 from commcheck.lazy import regex
-from commcheck.strict_yaml import Items, Node, Pairs, Scalar
+from commcheck.strict_yaml import Items, Node, Pairs
 
 CLASS: Final = "DistributedDataParallelConfig"
 _FIELDS: Final[Mapping[str, str]] = {
@@ -51,21 +52,13 @@ def in_yaml(root: Node) -> Iterator[Settings]:
         node = left.pop()
         if isinstance(node, Items):
             left += reversed(node.nodes)
-        if not isinstance(node, Pairs) or _is_disabled(node):
+        if not isinstance(node, Pairs):
             continue
-        fields = {
-            name: Setting(each.value, f"{at.path}:{at.line}")
-            for name, (at, each) in node.nodes.items()
-            if isinstance(each, Scalar) and each.value is not None
-        }
-        at = node.nodes[_MARK][0] if _MARK in node.nodes else node.at
-        yield from settings(fields, f"{at.path}:{at.line}")
+        fields = yaml_words.settings(node)
+        if "enabled" in fields and fields["enabled"].value is False:
+            continue
+        yield from settings(fields, fields[_MARK].where if _MARK in fields else node.at.path)
         left += reversed([each for _, each in node.nodes.values()])
-
-
-def _is_disabled(node: Pairs) -> bool:
-    enabled = node.nodes["enabled"][1] if "enabled" in node.nodes else None
-    return isinstance(enabled, Scalar) and enabled.value is False
 
 
 def in_overrides(words: Iterable[tuple[str, str]]) -> Iterator[Settings]:
