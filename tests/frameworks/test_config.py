@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import causes, documents
+from commcheck.frameworks import causes, causes_fsdp, documents
 from commcheck.frameworks.judge import judge
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.offline import analyse_config
@@ -376,21 +376,23 @@ def test_arguments_after_a_flag_are_not_its_value() -> None:
         ("a.sh", "x.py --fsdp 'full_shard auto_wrap'", []),
         ("a.json", '{"bucket_cap_mb": 0.2}', [("BUCKET-002", causes.TOO_SMALL)]),
         ("f.json", '{"fsdp_backward_prefetch": "NO_PREFETCH"}',
-         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("f.json", '{"backward_prefetch": "backward_pre"}', []),
         ("a.yaml", "distributed_type: FSDP\nfsdp_config:\n  fsdp_backward_prefetch: NO_PREFETCH\n",
-         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("a.yaml", "deepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: none\n",
          [("OVERLAP-001", causes.OFF)]),
         ("m.py", "from torch.nn.parallel import DistributedDataParallel as DDP\n"
          "m = DDP(m, bucket_cap_mb=0.1,\n  find_unused_parameters=True)\n",
          [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
-        ("m.py", "m = FSDP(m, backward_prefetch=None)\n", [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("m.py", "m = FSDP(m, backward_prefetch=None)\n",
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("m.py", "m = FSDP(m, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)\n", []),
         ("a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_backward_prefetch: NO_PREFETCH\n", []),
         ("a.yaml", "distributed_type: MULTI_GPU\nnum_processes: 16\n", []),
         ("f.json", '{"version": 2, "backward_prefetch": "no_prefetch"}', []),
-        ("f.json", '{"version": 1, "min_num_params": 0}', [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("f.json", '{"version": 1, "min_num_params": 0}',
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("a.json", '{"output_dir": "o", "ddp_bucket_cap_mb": 0.2}',
          [("BUCKET-002", causes.TOO_SMALL)]),
         ("m.py", "fully_shard(layer, reshard_after_forward=True)\nfully_shard(model)\n", []),
@@ -399,7 +401,7 @@ def test_arguments_after_a_flag_are_not_its_value() -> None:
          [("BUCKET-003", causes.TOO_LARGE), ("OVERLAP-007", causes.UNUSED)]),
         ("m.py", "a = SFTConfig(fsdp='full_shard',\n"
          "  fsdp_config={'backward_prefetch': 'no_prefetch'})",
-         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("m.py", "a = SFTConfig(fsdp='full_shard', fsdp_config={'fsdp_version': 2})", []),
         ("m.py", "t = L.Trainer(devices=8, strategy='ddp_find_unused_parameters_true')",
          [("OVERLAP-007", causes.UNUSED)]),

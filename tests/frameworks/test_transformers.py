@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from commcheck.frameworks import causes
+from commcheck.frameworks import causes, causes_fsdp
 from commcheck.model import Cause, Kind
 from tests.frameworks.test_config import found, wrong
 
-PREFETCH = [("OVERLAP-006", causes.PREFETCH_OFF)]
+PREFETCH = [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]
 ACCELERATE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
+ONE_UNIT = [("OVERLAP-008", causes_fsdp.ONE_UNIT)]
 LAUNCH = "accelerate launch --num_processes 8 "
 OPENRLHF = "deepspeed --module openrlhf.cli.train_sft --micro_train_batch_size 2 "
 COMPOSER = "max_duration: 1ep\nfsdp_config:\n  sharding_strategy: FULL_SHARD\n"
@@ -48,6 +49,18 @@ FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload
         ("m.py", "FSDP(m, sharding_strategy=S.SHARD_GRAD_OP, backward_prefetch=None)", []),
         ("m.py", "FSDP(m, sharding_strategy=S.FULL_SHARD, backward_prefetch=None)",
          PREFETCH),
+        # One unit is gathered before the forward and reduced after the backward.
+        ("a.yaml", ACCELERATE + "  fsdp_auto_wrap_policy: NO_WRAP\n", ONE_UNIT),
+        ("a.yaml", ACCELERATE + "  fsdp_version: 2\n  fsdp_auto_wrap_policy: NO_WRAP\n", ONE_UNIT),
+        ("a.yaml", ACCELERATE + "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n", PREFETCH),
+        ("a.sh", LAUNCH + "--use_fsdp --fsdp_auto_wrap_policy NO_WRAP t.py", ONE_UNIT),
+        ("m.py", "FullyShardedDataParallelPlugin(auto_wrap_policy='no_wrap')", ONE_UNIT),
+        # Accelerate's plugins.
+        ("m.py", "FullyShardedDataParallelPlugin(backward_prefetch='NO_PREFETCH')", PREFETCH),
+        ("m.py", "FullyShardedDataParallelPlugin(fsdp_version=2)", []),
+        ("m.py", "DeepSpeedPlugin(zero_stage=2)", [("OVERLAP-001", causes.OFF)]),
+        ("m.py", "DeepSpeedPlugin(zero_stage=3, offload_optimizer_device='cpu')",
+         [("ZERO-005", causes.OFFLOAD_UNPINNED)]),
         # Flags of accelerate launch mean what its YAML means.
         ("a.sh", LAUNCH + "--use_fsdp --fsdp_version 2 t.py", []),
         ("a.sh", LAUNCH + "--use_fsdp --fsdp_backward_prefetch NO_PREFETCH t.py", PREFETCH),
@@ -101,7 +114,9 @@ def test_a_name_that_is_read_no_longer_is_told_with_its_line() -> None:
         ("f.json", '{"fsdp_backward_prefetch_policy": "BACKWARD_PRE", "fsdp_min_num_params": 0}',
          "left to Transformers (off"),
         ("a.yaml", "fsdp: [full_shard, auto_wrap]\n", "left to Transformers (off"),
-        ("a.sh", LAUNCH + "--use_fsdp t.py", "left to Accelerate's default_config.yaml (off"),
+        ("a.sh", LAUNCH + "--use_fsdp t.py", "left to Accelerate's own configuration (off"),
+        ("m.py", "FullyShardedDataParallelPlugin()", "left to Accelerate's own configuration (off"),
+        ("m.py", "DeepSpeedPlugin(hf_ds_config='z3.json')", "stand in z3.json"),
         ("a.sh", LAUNCH + "--use_fsdp --config_file c/f.yaml t.py", "stand in c/f.yaml"),
         ("a.sh", LAUNCH + "--use_deepspeed --deepspeed_config_file z2.json t.py", "in z2.json"),
         ("m.py", "FSDP(m, sharding_strategy=args.how, backward_prefetch=None)", "is args.how"),

@@ -49,6 +49,8 @@ _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "fsdp": ("backward_prefetch",),
 }
 _LIGHTNING: Final = frozenset({"Trainer", "Fabric"})
+_FSDP_PLUGIN: Final = "FullyShardedDataParallelPlugin"
+_PLUGINS: Final = frozenset({_FSDP_PLUGIN, "DeepSpeedPlugin"})
 
 
 def read(text: str, file: str, what: str) -> Iterator[Settings]:
@@ -157,6 +159,8 @@ def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
         for key in asked:  # what **kwargs hold is not the default either
             values.setdefault(key, replace(_setting(more[0], text, where), is_known=False))
         yield Settings(framework, where, values)
+    elif name in _PLUGINS:
+        yield from _plugin(name, _settings(node, None, text, file), where)
     elif name in _LIGHTNING:
         yield from lightning.by_name(_settings(node, frozenset({"strategy"}), text, file))
     elif name == lightning.DEEPSPEED:
@@ -164,6 +168,20 @@ def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:
             yield from lightning.of_class(name, _settings(node, None, text, file), where)
     elif name.endswith(("Arguments", "Config")):
         yield from _trainer(node, text, file)
+
+
+def _plugin(name: str, given: Mapping[str, Setting], where: str) -> Iterator[Settings]:
+    """Accelerate's plugins: what they leave open its launcher sets."""
+    if name == _FSDP_PLUGIN:
+        values = {key.removeprefix("fsdp_"): each for key, each in given.items()}
+        yield Settings("fsdp", where, huggingface.launched_by_accelerate(values, where))
+    elif file := given.get("hf_ds_config"):
+        if str(file.value).endswith(".json"):
+            yield Settings("deepspeed", where, elsewhere=str(file.value))
+    elif "zero_stage" in given:
+        names = huggingface.ACCELERATE_ZERO
+        values = {names[key]: each for key, each in given.items() if key in names}
+        yield Settings("deepspeed", where, values)
 
 
 def _trainer(node: ast.Call, text: str, file: str) -> Iterator[Settings]:

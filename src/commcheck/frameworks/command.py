@@ -202,7 +202,8 @@ def settings_of(
     if "use_fsdp" in others or flags.values.keys() & FSDP.keys():
         file = launched.get("config_file") if "use_fsdp" in others else None
         file = flags.values.get("fsdp_config") or file
-        add("fsdp", (*FSDP, "fsdp_version"), str(file.value) if file else "")
+        names = (*FSDP, "fsdp_version", "fsdp_auto_wrap_policy")
+        add("fsdp", names, str(file.value) if file else "")
     for name in ("deepspeed_config", "deepspeed", "deepspeed_config_file"):
         file = (launched if name in huggingface.ACCELERATE else flags.values).get(name)
         if file and (str(file.value).endswith(".json") or _is_left(str(file.value))):
@@ -232,6 +233,7 @@ _NAMES: Final = {
     "ds.zero_stage": "stage",
     "ds.overlap_comm": "overlap_comm",
     "fsdp_version": "version",
+    "fsdp_auto_wrap_policy": "auto_wrap_policy",
     "fsdp_sharding_strategy": "sharding_strategy",
     "ddp_bucket_cap_mb": "bucket_cap_mb",
     "ddp_find_unused_parameters": "find_unused_parameters",

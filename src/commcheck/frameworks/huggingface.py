@@ -21,6 +21,7 @@ CHECKPOINTING: Final[Mapping[str, str]] = {
 ACCELERATE: Final[Mapping[str, str]] = {
     "use_fsdp": "flag",
     "fsdp_version": "word",
+    "fsdp_auto_wrap_policy": "word",
     "use_deepspeed": "flag",
     "zero_stage": "number",
     "offload_optimizer_device": "word",
@@ -72,11 +73,12 @@ def under_accelerate(values: Mapping[str, Setting], where: str) -> dict[str, Set
 
 
 def launched_by_accelerate(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
-    """FSDP's settings as flags of ``accelerate launch``.
+    """FSDP's settings as flags of ``accelerate launch``, or as its plugin's arguments.
 
-    What no flag sets, the file that ``accelerate config`` wrote may. Source: commands/launch.py.
+    What they leave open, the file that ``accelerate config`` wrote may set, and for a plugin the
+    launcher. Source: commands/launch.py; utils/dataclasses.py.
     """
-    text = "left to Accelerate's default_config.yaml (off without one)"
+    text = "left to Accelerate's own configuration (off without it)"
     unset = {"backward_prefetch": Setting(text, where, is_known=False)}
     return under_accelerate({**unset, **values}, where)
 

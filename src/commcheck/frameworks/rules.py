@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from commcheck.frameworks import causes, zero
+from commcheck.frameworks import causes, causes_fsdp, zero
 from commcheck.frameworks.command import BLOCKING
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.rule import Rule, finding
@@ -347,10 +347,22 @@ def without_prefetch(job: Settings) -> str:
 
 def fsdp_prefetch(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """FSDP's backward prefetch, which PyTorch has on by default and Accelerate off."""
-    how = without_prefetch(job)
+    how = "" if _is_one_unit(job) else without_prefetch(job)
     if job.framework == "fsdp" and how and keeps_parameters(job) is False:
         reason = f"{job.at('backward_prefetch')}: backward_prefetch {how}: each unit is waited for"
-        yield finding(causes.PREFETCH_OFF, "OVERLAP-006", reason, causes.FSDP_PREFETCH)
+        yield finding(causes_fsdp.PREFETCH_OFF, "OVERLAP-006", reason, causes_fsdp.FSDP_PREFETCH)
+
+
+def _is_one_unit(job: Settings) -> bool:
+    """True where the whole model is told to be one."""
+    return job.framework == "fsdp" and job.word("auto_wrap_policy") == "no_wrap"
+
+
+def fsdp_wrap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
+    """FSDP with one unit, before and after which there is nothing to compute."""
+    if _is_one_unit(job):
+        reason = f"{job.at('auto_wrap_policy')}: auto_wrap_policy is NO_WRAP: the model is one unit"
+        yield finding(causes_fsdp.ONE_UNIT, "OVERLAP-008", reason, causes_fsdp.WRAP)
 
 
 def ddp_unused(job: Settings, _limits: Limits) -> Iterator[Verdict]:
@@ -375,6 +387,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         megatron_overlap,
         connections,
         fsdp_prefetch,
+        fsdp_wrap,
         ddp_unused,
     ),
     causes.ZERO: (zero.gathers, zero.scatter, zero.offload, zero.other_stage, zero.misspelt),
