@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from commcheck.errors import UsageError
 from commcheck.frameworks import causes
 from commcheck.model import Cause, Kind
 from tests.frameworks.test_config import found, wrong
@@ -33,6 +34,40 @@ def test_words_are_what_their_reader_makes_of_them(
     text: str, expected: list[tuple[str, Cause | None]]
 ) -> None:
     assert wrong(text, "a.yaml") == expected
+
+
+INLINE = "train:\n  deepspeed:\n    zero_optimization:\n      stage: {}\n      {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (INLINE.format(2, "overlap_comm: False"), OFF),
+        (INLINE.format(2, "overlap_comm: true"), []),
+        (INLINE.format(3, "offload_optimizer: {device: cpu}"),
+         [("ZERO-005", causes.OFFLOAD_UNPINNED)]),
+        (INLINE.format(3, "stage.x: 1"), []),
+        (INLINE.format(2, "overlap_comm: ${overlap}"), []),
+        ("zero_optimization: {stage: 2, reduce_bucket_size: 5e2, overlap_comm: true}\n",
+         [("BUCKET-001", causes.UNIT)]),
+        ("d:\n  enabled: false\n  zero_optimization: {stage: 2}\nddp_bucket_cap_mb: 25\n"
+         "ddp_find_unused_parameters: false\n", []),
+    ],
+)  # fmt: skip
+def test_deepspeeds_configuration_in_another_file(
+    text: str, expected: list[tuple[str, Cause | None]]
+) -> None:
+    assert wrong(text, "a.yaml") == expected
+
+
+def test_it_is_named_by_its_line_and_refused_by_it() -> None:
+    (verdict,) = [each for each in found(INLINE.format(2, "a: b"), "a.yaml") if each.remedies]
+    assert verdict.reason.startswith("a.yaml:3: overlap_comm is not set, and off at stage 2")
+    with pytest.raises(UsageError) as refused:
+        found(INLINE.format("two", "a: b"), "a.yaml")
+    assert refused.value.problems[0].startswith("a.yaml:4: error: stage: 'two'")
+    text = '{"output_dir": "o", "deepspeed": {\n"zero_optimization": {"stage": 2}}}'
+    assert wrong(text, "a.json") == OFF
 
 
 def test_what_omegaconf_fills_in_is_not_known() -> None:

@@ -139,14 +139,11 @@ def _deepspeed(node: ast.Dict, text: str, file: str) -> Settings:
                 computed[path + key] = value
         return found
 
-    found = deepspeed.settings(Placed(file, plain(node, ""), lines))
-    values = dict(found.values)
-    for path, value in computed.items():
-        section, _, key = path.partition(".")
-        if section == deepspeed.ZERO:
-            setting = _setting(value, text, f"{file}:{value.lineno}")
-            values[deepspeed.ALIASES.get(key, key)] = replace(setting, is_known=False)
-    return replace(found, where=f"{file}:{node.lineno}", values=values)
+    placed = Placed(file, plain(node, ""), lines)
+    unknown = {
+        path: _setting(value, text, f"{file}:{value.lineno}") for path, value in computed.items()
+    }
+    return replace(deepspeed.settings(placed, unknown), where=f"{file}:{node.lineno}")
 
 
 def _call(node: ast.Call, text: str, file: str) -> Iterator[Settings]:

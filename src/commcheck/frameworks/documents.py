@@ -2,17 +2,18 @@
 
 JSON of DeepSpeed (with comments, as it takes them), FSDP (Hugging Face, accelerate), DDP arguments
 and DDP's logging data; YAML of accelerate, Composer, Lightning and of Transformers' arguments
-(LLaMA-Factory, Axolotl), and with Megatron's DistributedDataParallelConfig (NeMo RL,
-Megatron-Bridge, veRL); manifests of Kubernetes, for the commands of containers and the files in
-ConfigMaps; Python with calls of DDP, FSDP, fully_shard, Lightning, Megatron and TrainingArguments,
-or with DeepSpeed's configuration as a dict; anything else is a command line.
+(LLaMA-Factory, Axolotl), and with DeepSpeed's configuration or Megatron's
+DistributedDataParallelConfig in it (NeMo RL, Megatron-Bridge, veRL); manifests of Kubernetes, for
+the commands of containers and the files in ConfigMaps; Python with calls of DDP, FSDP, fully_shard,
+Lightning, Megatron and TrainingArguments, or with DeepSpeed's configuration as a dict; anything
+else is a command line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from commcheck.errors import UsageError
 from commcheck.frameworks import (
@@ -73,6 +74,10 @@ def _json(text: str, file: str) -> tuple[Settings, ...]:
     placed = read_json(text, file, WHAT)
     if deepspeed.is_deepspeed(placed.value):
         return (deepspeed.settings(placed),)
+    inline = placed.value.get("deepspeed")
+    if isinstance(inline, Mapping) and deepspeed.is_deepspeed(inline):
+        lines = {path.removeprefix("deepspeed."): line for path, line in placed.lines.items()}
+        return (deepspeed.settings(Placed(file, inline, lines)),)
     if placed.value.keys() & LOG_KEYS:
         return (_flat(placed, "ddp", dict.fromkeys(placed.value, "")),)
     if not DDP_KEYS.isdisjoint(placed.value):
@@ -185,7 +190,30 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
     kind = root.nodes["distributed_type"][1] if "distributed_type" in root.nodes else None
     if not found and isinstance(kind, Scalar) and str(kind.value).startswith("MULTI_"):
         found.append(Settings("ddp", file))  # DDP, one process for each accelerator
-    return (*found, *megatron_config.in_yaml(root))
+    return (*found, *_inline(root, file), *megatron_config.in_yaml(root))
+
+
+def _inline(root: Pairs, file: str) -> Iterator[Settings]:
+    """DeepSpeed's configuration written out in another file, or as YAML itself."""
+    for node in yaml_words.sections(root):
+        if not isinstance(node.nodes.get(deepspeed.ZERO, (None, None))[1], Pairs):
+            continue
+        value: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        computed: dict[str, Setting] = {}
+        for path, each in yaml_words.nested(node):
+            if not each.is_known:
+                computed[path] = each
+                continue
+            *sections, key = path.split(".")
+            within = value
+            for name in sections:
+                within = within.setdefault(name, {})
+            within[key] = each.value
+            lines[path] = int(each.where.rpartition(":")[2])
+        at = node.nodes[deepspeed.ZERO][0]
+        found = deepspeed.settings(Placed(file, value, lines), computed)
+        yield replace(found, where=f"{at.path}:{at.line}")
 
 
 def _is_empty(root: Pairs, name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 from commcheck.frameworks import yaml_words
 from commcheck.frameworks.settings import Setting, Settings
 from commcheck.lazy import regex
-from commcheck.strict_yaml import Items, Node, Pairs
+from commcheck.strict_yaml import Node
 
 CLASS: Final = "DistributedDataParallelConfig"
 _FIELDS: Final[Mapping[str, str]] = {
@@ -46,19 +46,11 @@ def settings(fields: Mapping[str, Setting], where: str) -> Iterator[Settings]:
 
 
 def in_yaml(root: Node) -> Iterator[Settings]:
-    """Those of every section of a document that is not switched off (``enabled: false``)."""
-    left: list[Node] = [root]
-    while left:
-        node = left.pop()
-        if isinstance(node, Items):
-            left += reversed(node.nodes)
-        if not isinstance(node, Pairs):
-            continue
+    """Those of every section of a document that is not switched off."""
+    for node in yaml_words.sections(root):
         fields = yaml_words.settings(node)
-        if "enabled" in fields and fields["enabled"].value is False:
-            continue
-        yield from settings(fields, fields[_MARK].where if _MARK in fields else node.at.path)
-        left += reversed([each for _, each in node.nodes.values()])
+        if _MARK in fields:
+            yield from settings(fields, fields[_MARK].where)
 
 
 def in_overrides(words: Iterable[tuple[str, str]]) -> Iterator[Settings]:

@@ -7,6 +7,7 @@ Source: PyYAML resolver.py; OmegaConf, variable interpolation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from commcheck.frameworks.settings import Setting
@@ -19,6 +20,32 @@ _TRUTH: Final = {
 }
 _CASES: Final = (str.lower, str.upper, str.capitalize)
 _GROUPED: Final = regex(r"[-+]?[0-9]{1,3}(?:_[0-9]{3})+")
+
+
+def sections(root: Node) -> Iterator[Pairs]:
+    """Every mapping of a document that is not switched off (``enabled: false``), in its order."""
+    left = [root]
+    while left:
+        node = left.pop()
+        if isinstance(node, Items):
+            left += reversed(node.nodes)
+        elif isinstance(node, Pairs) and not _is_disabled(node):
+            yield node
+            left += reversed([each for _, each in node.nodes.values()])
+
+
+def _is_disabled(node: Pairs) -> bool:
+    return "enabled" in node.nodes and value(node.nodes["enabled"][1]) is False
+
+
+def nested(pairs: Pairs, prefix: str = "") -> Iterator[tuple[str, Setting]]:
+    """The words of a mapping and of those in it, by dotted path; none whose name has a dot."""
+    for name, each in settings(pairs).items():
+        if "." not in name:
+            yield prefix + name, each
+    for name, (_, node) in pairs.nodes.items():
+        if isinstance(node, Pairs) and "." not in name:
+            yield from nested(node, f"{prefix}{name}.")
 
 
 def value(node: Node) -> object:
