@@ -77,7 +77,7 @@ def test_a_field_is_named_as_it_stands_there_and_only_warned_of() -> None:
     assert both[0].reason == "a.yaml:9: overlap_param_gather needs overlap_grad_reduce"
     assert both[1].reason.startswith("a.yaml:8: overlap_grad_reduce is false")
     (remedy,) = both[1].remedies
-    assert "overlap_grad_reduce: true" in remedy.effect.en
+    assert remedy.command == "overlap_grad_reduce: true"
     assert "Every parameter that is trained gets a gradient" in remedy.precondition.en
 
 

@@ -165,10 +165,8 @@ _EVERY_ZH: Final = (
 
 MEGATRON_OVERLAP = to_set(
     "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer",
-    "Megatron: reduces gradients during the backward and gathers parameters during the forward. In "
-    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL) the fields have these names.",
-    "Megatron：反向期间归约梯度，前向期间收集参数。DistributedDataParallelConfig（NeMo、"
-    "Megatron-Bridge、veRL）中为同名字段。",
+    "Megatron: reduces gradients during the backward and gathers parameters during the forward.",
+    "Megatron：反向期间归约梯度，前向期间收集参数。",
     Words(
         f"{_EVERY_EN} Where the job had no distributed optimizer, try its checkpoint first: the "
         "optimizer's state may not load.",
@@ -177,12 +175,24 @@ MEGATRON_OVERLAP = to_set(
 )
 MEGATRON_REDUCE = to_set(
     "--overlap-grad-reduce",
-    "Megatron: reduces gradients in buckets during the backward pass. In "
-    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL) overlap_grad_reduce: true.",
-    "Megatron：反向期间分桶归约梯度。DistributedDataParallelConfig（NeMo、Megatron-Bridge、"
-    "veRL）中为 overlap_grad_reduce: true。",
+    "Megatron: reduces gradients in buckets during the backward pass.",
+    "Megatron：反向期间分桶归约梯度。",
     Words(_EVERY_EN, _EVERY_ZH),
 )
+MEGATRON_FIELDS = to_set(
+    "overlap_grad_reduce: true, overlap_param_gather: true, use_distributed_optimizer: true",
+    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL): reduces gradients during the "
+    "backward and gathers parameters during the forward.",
+    "DistributedDataParallelConfig（NeMo、Megatron-Bridge、veRL）：反向期间归约梯度，前向期间收集参数。",
+    MEGATRON_OVERLAP.precondition,
+)
+MEGATRON_FIELD = to_set(
+    "overlap_grad_reduce: true",
+    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL): reduces gradients in buckets.",
+    "DistributedDataParallelConfig（NeMo、Megatron-Bridge、veRL）：反向期间分桶归约梯度。",
+    MEGATRON_REDUCE.precondition,
+)
+_MEGATRON: Final = (MEGATRON_OVERLAP, MEGATRON_REDUCE, MEGATRON_FIELDS, MEGATRON_FIELD)
 MEGATRON_SEQUENCE = to_set(
     "--sequence-parallel",
     "Megatron: tensor-parallel overlap works on activations that are split along the sequence; "
@@ -238,7 +248,7 @@ OFF = Cause(
         "Gradients are reduced after they are computed, not while: all of that time is exposed.",
         "梯度在计算完之后才归约：这段时间完全暴露。",
     ),
-    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP, MEGATRON_REDUCE),
+    remedies=(DEEPSPEED_OVERLAP, *_MEGATRON),
 )
 NO_EFFECT = Cause(
     slug="overlap-without-effect",
@@ -248,7 +258,7 @@ NO_EFFECT = Cause(
         "the job does not start.",
         "该设置依赖未启用的另一项，或与已启用的一项互斥：会被忽略，或作业无法启动。",
     ),
-    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP, MEGATRON_REDUCE, MEGATRON_SEQUENCE, ONE_SIZE),
+    remedies=(DEEPSPEED_OVERLAP, *_MEGATRON, MEGATRON_SEQUENCE, ONE_SIZE),
 )
 CONNECTIONS = Cause(
     slug="overlap-max-connections",

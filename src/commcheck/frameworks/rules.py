@@ -210,7 +210,8 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         return
     reduces, gathers = job.flag("overlap_grad_reduce"), job.flag("overlap_param_gather")
     shards = job.flag("use_distributed_optimizer")
-    mend = causes.MEGATRON_OVERLAP
+    mend = causes.MEGATRON_FIELDS if job.is_config else causes.MEGATRON_OVERLAP
+    one = causes.MEGATRON_FIELD if job.is_config else causes.MEGATRON_REDUCE
     needed = ("overlap_grad_reduce", "use_distributed_optimizer")
     if gathers and (lacks := [_flag(job, name) for name in needed if is_off(job, name)]):
         reason = (
@@ -231,18 +232,18 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     if sizes and is_off(job, "overlap_grad_reduce"):
         needs = _flag(job, "overlap_grad_reduce")
         reason = f"{job.at(sizes[0])}: {_flag(job, sizes[0])} needs {needs}"
-        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, causes.MEGATRON_REDUCE)
+        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, one)
     copies_of = data_parallel(job)
     if job.is_config and is_off(job, "overlap_grad_reduce"):
         where = job.at("overlap_grad_reduce")
         reason = f"{where}: overlap_grad_reduce is false: gradients are reduced after the backward"
-        yield finding(causes.OFF, "OVERLAP-001", reason, causes.MEGATRON_REDUCE)
+        yield finding(causes.OFF, "OVERLAP-001", reason, one)
     elif not reduces and copies_of is not None and copies_of > 1:
         reason = (
             f"{job.where}: no --overlap-grad-reduce, with {copies_of:g} ranks that share their "
             "gradients (data and context parallel): they are reduced after the backward pass"
         )
-        yield finding(causes.OFF, "OVERLAP-001", reason, mend if shards else causes.MEGATRON_REDUCE)
+        yield finding(causes.OFF, "OVERLAP-001", reason, mend if shards else one)
     elif reduces and shards and is_off(job, "overlap_param_gather") and copies_of != 1:
         reason = (
             f"{job.at('use_distributed_optimizer')}: no {_flag(job, 'overlap_param_gather')}: "
