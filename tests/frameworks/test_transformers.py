@@ -81,6 +81,9 @@ FULL_SHARD = "fsdp:\n  - full_shard\n  - auto_wrap\nfsdp_config:\n  fsdp_offload
          []),
         ("a.json", '{"fsdp": "full_shard", "fsdp_config": {"backward_prefetch": "no_prefetch"}}',
          PREFETCH),
+        # transformers/trainer.py: ddp_static_graph, since version 5.
+        ("a.sh", "x.py --ddp_find_unused_parameters True --ddp_static_graph True", []),
+        ("m.py", "TrainingArguments(ddp_find_unused_parameters=True, ddp_static_graph=True)", []),
         ("t.yaml", "trainer:\n  devices: 8\n  strategy: ddp_find_unused_parameters_true\n",
          [("OVERLAP-007", causes.UNUSED)]),
         ("t.yaml", "strategy: ddp\n", []),

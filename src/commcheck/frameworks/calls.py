@@ -29,8 +29,8 @@ DDP_KEYS: Final = frozenset(
     {"bucket_cap_mb", "find_unused_parameters", "gradient_as_bucket_view", "static_graph"}
 )
 TRAINER_KEYS: Final = frozenset(
-    {"ddp_bucket_cap_mb", "ddp_find_unused_parameters", "fsdp", "fsdp_config", "deepspeed",
-     *huggingface.CHECKPOINTING}
+    {"ddp_bucket_cap_mb", "ddp_find_unused_parameters", "ddp_static_graph", "fsdp", "fsdp_config",
+     "deepspeed", *huggingface.CHECKPOINTING}
 )  # fmt: skip
 """Fields of TrainingArguments."""
 

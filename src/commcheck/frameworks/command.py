@@ -43,6 +43,7 @@ MEGATRON: Final[Mapping[str, str]] = {
 DDP: Final[Mapping[str, str]] = {
     "ddp_bucket_cap_mb": "number",
     "ddp_find_unused_parameters": "flag",
+    "ddp_static_graph": "flag",
     "bucket_cap_mb": "number",
     "find_unused_parameters": "flag",
     "gradient_as_bucket_view": "flag",
@@ -237,6 +238,7 @@ _NAMES: Final = {
     "fsdp_sharding_strategy": "sharding_strategy",
     "ddp_bucket_cap_mb": "bucket_cap_mb",
     "ddp_find_unused_parameters": "find_unused_parameters",
+    "ddp_static_graph": "static_graph",
     "fsdp_backward_prefetch": "backward_prefetch",
     "fsdp_backward_prefetch_policy": "backward_prefetch",
     "fsdp_forward_prefetch": "forward_prefetch",
