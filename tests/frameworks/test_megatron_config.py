@@ -43,6 +43,10 @@ CALL = "from megatron.core.distributed import DistributedDataParallelConfig\n"
         ("a.yaml", "jobs:\n- ddp: {overlap_grad_reduce: false, align_param_gather: false}\n", OFF),
         ("a.sh", f"{VERL} \\\n  {DDP}overlap_grad_reduce=True {DDP}bucket_size=40000000", []),
         ("a.sh", f"{VERL} {DDP}overlap_grad_reduce=False {DDP}grad_reduce_in_fp32=True", OFF),
+        ("a.sh", f"{VERL} {DDP}overlap_grad_reduce=False", OFF),
+        ("a.sh", f"{VERL} {DDP}overlap_grad_reduce=True {DDP}bucket_size=40",
+         [("BUCKET-001", causes.UNIT)]),
+        ("a.yaml", "actor:\n  megatron:\n    ddp:\n      overlap_grad_reduce: false\n", OFF),
         ("a.sh", f'A=(\n  "{DDP}overlap_grad_reduce=False"\n  "{DDP}overlap_param_gather=True"\n)',
          WITHOUT),
         ("m.py", CALL + "core.DistributedDataParallelConfig(\n  overlap_grad_reduce=False,\n"
@@ -61,7 +65,7 @@ def test_rules(file: str, text: str, expected: list[tuple[str, Cause | None]]) -
         ("a.yaml", RL.replace("true", "false", 1).format(reduce="false", gather="false")),
         # Others have a setting of that name.
         ("a.yaml", "data_parallel:\n  mode: zero3\n  overlap_grad_reduce: false\n"),
-        ("a.sh", f"{VERL} {DDP}overlap_grad_reduce=$X {DDP}grad_reduce_in_fp32=True"),
+        ("a.sh", f"{VERL} trainer.overlap_grad_reduce=False"),
         ("m.py", "DistributedDataParallelConfig(grad_reduce_in_fp32=True)"),
     ],
 )  # fmt: skip
@@ -84,6 +88,8 @@ def test_a_field_is_named_as_it_stands_there_and_only_warned_of() -> None:
 def test_a_computed_field_is_not_known() -> None:
     text = CALL + "DistributedDataParallelConfig(overlap_grad_reduce=args.o, bucket_size=None)"
     assert any("overlap_grad_reduce is args.o" in each.reason for each in found(text, "m.py"))
+    text = f"{VERL} {DDP}overlap_grad_reduce=$X {DDP}grad_reduce_in_fp32=True"
+    assert any("overlap_grad_reduce is $X" in each.reason for each in found(text, "a.sh"))
 
 
 def test_warnings_of_python_about_a_source_are_not_passed_on() -> None:

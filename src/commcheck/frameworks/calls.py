@@ -78,7 +78,7 @@ def read(text: str, file: str, what: str) -> Iterator[Settings]:
         found: Iterator[Settings] = iter(())
         if isinstance(node, ast.Call) and _name(node.func) == megatron_config.CLASS:
             fields = _settings(node, None, text, file)
-            found = megatron_config.settings(fields, f"{file}:{node.lineno}")
+            found = megatron_config.settings(fields, f"{file}:{node.lineno}", "ddp")
         elif isinstance(node, ast.Call) and _name(node.func) not in others:
             found = _call(node, text, file)
         elif isinstance(node, ast.Dict) and isinstance(_items(node).get(deepspeed.ZERO), ast.Dict):

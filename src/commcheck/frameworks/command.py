@@ -83,6 +83,7 @@ _SWIFT: Final = "megatron"
 """``megatron sft``: ms-swift sets CUDA_DEVICE_MAX_CONNECTIONS=1 where nobody does (swift/cli)."""
 
 _ACCELERATE: Final = "accelerate"
+"""``accelerate launch``, whose flags mean nothing elsewhere."""
 
 _MEGATRON_SCRIPT: Final = regex(r"(^|/)pretrain_\w+\.py$")
 _NO: Final = frozenset({"false", "no", "0", "off", "none"})

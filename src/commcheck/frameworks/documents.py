@@ -83,9 +83,7 @@ def _json(text: str, file: str) -> tuple[Settings, ...]:
     if not DDP_KEYS.isdisjoint(placed.value):
         return (_flat(placed, "ddp", {key: key for key in placed.value if key in DDP_KEYS}),)
     given = {
-        key: Setting(
-            " ".join(map(str, value)) if isinstance(value, list) else value, placed.at(key)
-        )
+        key: Setting(_joined(value), placed.at(key))
         for key, value in placed.value.items()
         if key in TRAINER_KEYS and isinstance(value, str | int | float | list)
     }
@@ -195,7 +193,7 @@ def _yaml(text: str, file: str) -> tuple[Settings, ...]:
 
 def _inline(root: Pairs, file: str) -> Iterator[Settings]:
     """DeepSpeed's configuration written out in another file, or as YAML itself."""
-    for node in yaml_words.sections(root):
+    for _, node in yaml_words.sections(root):
         if not isinstance(node.nodes.get(deepspeed.ZERO, (None, None))[1], Pairs):
             continue
         value: dict[str, Any] = {}

@@ -31,15 +31,24 @@ _BESIDE: Final = _FIELDS.keys() - {_MARK} | {
     "grad_reduce_in_fp32", "average_in_collective", "check_for_nan_in_grad",
     "data_parallel_sharding_strategy", "align_param_gather",
 }  # fmt: skip
-"""One of them stands beside the mark: others, too, have a setting of that name."""
+"""One of them stands beside the mark, or it stands in a section of a known name: others, too, have
+a setting called so."""
 
-_OVERRIDE: Final = regex(r"\+{0,2}([A-Za-z_][\w.]*)\.(\w+)=([\w.+-]+)")
+_SECTIONS: Final = frozenset(
+    {"ddp", "ddp_config", "override_ddp_config", "distributed_data_parallel_config"}
+)
+"""Names under which the frameworks keep it."""
+
+_OVERRIDE: Final = regex(r"\+{0,2}([A-Za-z_][\w.]*)\.(\w+)=(\S{1,200})")
 """``+actor.megatron.override_ddp_config.overlap_grad_reduce=True``, as Hydra takes it."""
 
 
-def settings(fields: Mapping[str, Setting], where: str) -> Iterator[Settings]:
-    """The settings of one such configuration; none where it does not say whether it overlaps."""
-    if _MARK in fields and not _BESIDE.isdisjoint(fields):
+def settings(fields: Mapping[str, Setting], where: str, section: str) -> Iterator[Settings]:
+    """The settings of one such configuration; none where it does not say whether it overlaps.
+
+    ``section``: the name that the fields stand under.
+    """
+    if _MARK in fields and (section in _SECTIONS or not _BESIDE.isdisjoint(fields)):
         told = {name: each for name, each in fields.items() if each.value != "none"}
         values = {_FIELDS[name]: each for name, each in told.items() if name in _FIELDS}
         yield Settings("megatron", where, values, is_config=True)
@@ -47,10 +56,10 @@ def settings(fields: Mapping[str, Setting], where: str) -> Iterator[Settings]:
 
 def in_yaml(root: Node) -> Iterator[Settings]:
     """Those of every section of a document that is not switched off."""
-    for node in yaml_words.sections(root):
+    for name, node in yaml_words.sections(root):
         fields = yaml_words.settings(node)
         if _MARK in fields:
-            yield from settings(fields, fields[_MARK].where)
+            yield from settings(fields, fields[_MARK].where, name)
 
 
 def in_overrides(words: Iterable[tuple[str, str]]) -> Iterator[Settings]:
@@ -58,9 +67,16 @@ def in_overrides(words: Iterable[tuple[str, str]]) -> Iterator[Settings]:
     sections: dict[str, dict[str, Setting]] = {}
     for text, where in words:
         if match := _OVERRIDE.fullmatch(text):
-            told = match[3].lower()
-            value = {"true": True, "false": False}.get(told, match[3])
-            sections.setdefault(match[1], {})[match[2]] = Setting(value, where)
-    for fields in sections.values():
+            sections.setdefault(match[1], {})[match[2]] = _setting(match[3], where)
+    for name, fields in sections.items():
         if _MARK in fields:
-            yield from settings(fields, fields[_MARK].where)
+            yield from settings(fields, fields[_MARK].where, name.rpartition(".")[2])
+
+
+def _setting(text: str, where: str) -> Setting:
+    """A word as Hydra takes it; not known where a shell has still something to fill in."""
+    try:
+        return Setting(float(text), where)
+    except ValueError:
+        truth = {"true": True, "false": False}
+        return Setting(truth.get(text.lower(), text), where, not set("$`") & set(text))

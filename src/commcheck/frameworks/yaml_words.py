@@ -22,16 +22,19 @@ _CASES: Final = (str.lower, str.upper, str.capitalize)
 _GROUPED: Final = regex(r"[-+]?[0-9]{1,3}(?:_[0-9]{3})+")
 
 
-def sections(root: Node) -> Iterator[Pairs]:
-    """Every mapping of a document that is not switched off (``enabled: false``), in its order."""
-    left = [root]
+def sections(root: Node) -> Iterator[tuple[str, Pairs]]:
+    """Every mapping of a document that is not switched off (``enabled: false``), in its order.
+
+    Each with the key that it stands under, "" where there is none.
+    """
+    left = [("", root)]
     while left:
-        node = left.pop()
+        name, node = left.pop()
         if isinstance(node, Items):
-            left += reversed(node.nodes)
+            left += [("", each) for each in reversed(node.nodes)]
         elif isinstance(node, Pairs) and not _is_disabled(node):
-            yield node
-            left += reversed([each for _, each in node.nodes.values()])
+            yield name, node
+            left += reversed([(key, each) for key, (_, each) in node.nodes.items()])
 
 
 def _is_disabled(node: Pairs) -> bool:
