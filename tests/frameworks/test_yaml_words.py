@@ -23,13 +23,15 @@ MEGATRON = "ddp:\n  overlap_grad_reduce: {}\n  align_param_gather: true\n"
         *((DDP.format(word), []) for word in ("False", "no", "OFF", "false", "Null")),
         (ZERO.format("overlap_comm: False"), OFF),
         (ZERO.format("offload_optimizer_device: cpu\n  offload_optimizer_pin_memory: True"), []),
+        ("fsdp: False\nfsdp_config:\n  backward_prefetch: NO_PREFETCH\n"
+         "ddp_find_unused_parameters: True\n", UNUSED),
         (MEGATRON.format("False"), OFF),
         (MEGATRON.format("True"), []),
         (MEGATRON.format("true") + "  bucket_size: 40_000_000\n", []),
         (MEGATRON.format("true") + "  bucket_size: 40_000\n", [("BUCKET-002", causes.TOO_SMALL)]),
         (f"model:\n  enabled: False\n  d: {{x: 1}}\n{MEGATRON.format('True')}", []),
     ],
-)
+)  # fmt: skip
 def test_words_are_what_their_reader_makes_of_them(
     text: str, expected: list[tuple[str, Cause | None]]
 ) -> None:

@@ -217,9 +217,7 @@ def _inline(root: Pairs, file: str) -> Iterator[Settings]:
 def _is_empty(root: Pairs, name: str) -> bool:
     """True where it is written down as nothing: Transformers then ignores fsdp_config."""
     node = root.nodes[name][1] if name in root.nodes else None
-    return (isinstance(node, Scalar) and not node.value) or (
-        isinstance(node, Items) and not node.nodes
-    )
+    return isinstance(node, Scalar | Items) and not yaml_words.value(node)
 
 
 def _section(root: Pairs, name: str) -> dict[str, Setting]:
