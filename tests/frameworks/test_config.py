@@ -528,6 +528,7 @@ def test_many_small_buckets_in_ddps_log() -> None:
         ("a.yaml", "x: [", "a.yaml:"),
         ("m.py", "def f(:\n", "m.py:1: error: no Python"),
         ("m.py", "x = 1\n", "m.py: error: no setting"),
+        ("m.py", "x" + ".ddp" * 400 + ".bucket_size = 1", "m.py: error: no setting"),
         ("m.py", "x = " + "1+" * 9999 + "1", "m.py:1: error: no Python: "),
     ],
 )  # fmt: skip

@@ -49,6 +49,12 @@ CALL = "from megatron.core.distributed import DistributedDataParallelConfig\n"
         ("a.yaml", "actor:\n  megatron:\n    ddp:\n      overlap_grad_reduce: false\n", OFF),
         ("a.sh", f'A=(\n  "{DDP}overlap_grad_reduce=False"\n  "{DDP}overlap_param_gather=True"\n)',
          WITHOUT),
+        ("m.py", "def recipe():\n  cfg = base()\n  cfg.ddp.overlap_grad_reduce = False\n"
+         "  return cfg\ndef other():\n  cfg.ddp.overlap_grad_reduce = True\n", OFF),
+        ("m.py", "recipe.trainer.strategy.ddp.overlap_grad_reduce = True\n"
+         "recipe.trainer.strategy.ddp.bucket_size = 40\n", [("BUCKET-001", causes.UNIT)]),
+        ("m.py", "if small:\n  cfg.ddp.overlap_grad_reduce = False\n"
+         "cfg.ddp.overlap_grad_reduce = True\n", []),
         ("m.py", CALL + "core.DistributedDataParallelConfig(\n  overlap_grad_reduce=False,\n"
          "  bucket_size=None)", OFF),
         ("m.py", CALL + "DistributedDataParallelConfig(overlap_grad_reduce=True, bucket_size=1e6)",
@@ -67,6 +73,7 @@ def test_rules(file: str, text: str, expected: list[tuple[str, Cause | None]]) -
         ("a.yaml", "data_parallel:\n  mode: zero3\n  overlap_grad_reduce: false\n"),
         ("a.sh", f"{VERL} trainer.overlap_grad_reduce=False"),
         ("m.py", "DistributedDataParallelConfig(grad_reduce_in_fp32=True)"),
+        ("m.py", "cfg.comm.overlap_grad_reduce = False\nself.overlap_grad_reduce = False"),
     ],
 )  # fmt: skip
 def test_what_is_none_of_megatrons_is_left_alone(file: str, text: str) -> None:

@@ -83,7 +83,24 @@ def read(text: str, file: str, what: str) -> Iterator[Settings]:
             found = _call(node, text, file)
         elif isinstance(node, ast.Dict) and isinstance(_items(node).get(deepspeed.ZERO), ast.Dict):
             found = iter((_deepspeed(node, text, file),))
+        elif isinstance(node, ast.Module | ast.FunctionDef):
+            found = megatron_config.by_section(_assigned(node.body, text, file))
         yield from (replace(each, environ=environ or None) for each in found)
+
+
+def _assigned(body: list[ast.stmt], text: str, file: str) -> Iterator[tuple[str, str, Setting]]:
+    """``cfg.ddp.overlap_grad_reduce = True``, as recipes have it: section, field, and what it is.
+
+    None of a branch.
+    """
+    for each in body:
+        match each:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Attribute() as of, attr=name)]) if (
+                name in megatron_config.NAMES
+            ):
+                yield _dotted(of), name, _setting(each.value, text, f"{file}:{each.lineno}")
+            case _:
+                pass
 
 
 def _environ(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -215,6 +232,15 @@ def trainer(
         yield Settings("fsdp", where, values)
     flags = command.Flags(told, frozenset(told), ())
     yield from command.settings_of(flags, where, None)
+
+
+def _dotted(node: ast.expr) -> str:
+    """``cfg.ddp``."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join(reversed([*names, _name(node)]))
 
 
 def _name(node: ast.AST) -> str:

@@ -34,6 +34,7 @@ _BESIDE: Final = _FIELDS.keys() - {_MARK} | {
 """One of them stands beside the mark, or it stands in a section of a known name: others, too, have
 a setting called so."""
 
+NAMES: Final = _BESIDE | {_MARK}
 _SECTIONS: Final = frozenset(
     {"ddp", "ddp_config", "override_ddp_config", "distributed_data_parallel_config"}
 )
@@ -64,13 +65,18 @@ def in_yaml(root: Node) -> Iterator[Settings]:
 
 def in_overrides(words: Iterable[tuple[str, str]]) -> Iterator[Settings]:
     """Those of a command's overrides: words, each with its place."""
+    matches = ((_OVERRIDE.fullmatch(text), where) for text, where in words)
+    yield from by_section((m[1], m[2], _setting(m[3], where)) for m, where in matches if m)
+
+
+def by_section(told: Iterable[tuple[str, str, Setting]]) -> Iterator[Settings]:
+    """Those of fields that are given one by one: section, dotted; field; and what it is."""
     sections: dict[str, dict[str, Setting]] = {}
-    for text, where in words:
-        if match := _OVERRIDE.fullmatch(text):
-            sections.setdefault(match[1], {})[match[2]] = _setting(match[3], where)
-    for name, fields in sections.items():
+    for section, name, setting in told:
+        sections.setdefault(section, {})[name] = setting
+    for section, fields in sections.items():
         if _MARK in fields:
-            yield from settings(fields, fields[_MARK].where, name.rpartition(".")[2])
+            yield from settings(fields, fields[_MARK].where, section.rpartition(".")[2])
 
 
 def _setting(text: str, where: str) -> Setting:
