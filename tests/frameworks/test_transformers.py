@@ -119,6 +119,7 @@ def test_a_name_that_is_read_no_longer_is_told_with_its_line() -> None:
         ("a.yaml", "fsdp: [full_shard, auto_wrap]\n", "left to Transformers (off"),
         ("a.sh", LAUNCH + "--use_fsdp t.py", "left to Accelerate's own configuration (off"),
         ("m.py", "FullyShardedDataParallelPlugin()", "left to Accelerate's own configuration (off"),
+        ("a.sh", "swift sft --deepspeed zero2_offload", "in swift/config/zero2_offload.json"),
         ("m.py", "DeepSpeedPlugin(hf_ds_config='z3.json')", "stand in z3.json"),
         ("a.sh", LAUNCH + "--use_fsdp --config_file c/f.yaml t.py", "stand in c/f.yaml"),
         ("a.sh", LAUNCH + "--use_deepspeed --deepspeed_config_file z2.json t.py", "in z2.json"),
@@ -141,6 +142,7 @@ def test_what_the_trainer_sets_is_not_taken_for_the_default(
         ("m.py", "a = TrainingArguments(ddp_bucket_cap_mb=25, ddp_find_unused_parameters=False)"),
         ("m.py", "a = TrainingArguments(ddp_bucket_cap_mb=25, gradient_checkpointing=True)"),
         ("a.sh", "x.py --ddp_bucket_cap_mb 25 --gradient_checkpointing"),
+        ("a.sh", "swift sft --fsdp fsdp2"),
         ("a.yaml", "ddp_bucket_cap_mb: 25\nddp_find_unused_parameters: false\n"),
         ("a.yaml", "ddp_bucket_cap_mb: 25\ngradient_checkpointing: true\nfsdp: []\n"
          "fsdp_config:\n  min_num_params: 0\n"),

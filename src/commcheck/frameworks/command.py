@@ -82,6 +82,10 @@ _MEGATRON_TOGETHER: Final = frozenset({"micro_batch_size", "num_attention_heads"
 _SWIFT: Final = "megatron"
 """``megatron sft``: ms-swift sets CUDA_DEVICE_MAX_CONNECTIONS=1 where nobody does (swift/cli)."""
 
+_SWIFTS_OWN: Final = regex(r"^zero[0-3](_offload)?$")
+"""``swift sft --deepspeed zero2``: a file of ms-swift itself, in older releases under
+swift/llm/ds_config."""
+
 _ACCELERATE: Final = "accelerate"
 """``accelerate launch``, whose flags mean nothing elsewhere."""
 
@@ -208,8 +212,9 @@ def settings_of(
         add("fsdp", names, str(file.value) if file else "")
     for name in ("deepspeed_config", "deepspeed", "deepspeed_config_file"):
         file = (launched if name in huggingface.ACCELERATE else flags.values).get(name)
-        if file and (str(file.value).endswith(".json") or _is_left(str(file.value))):
-            add("deepspeed", (), str(file.value))
+        told = _SWIFTS_OWN.sub(r"swift/config/\g<0>.json", str(file.value)) if file else ""
+        if told.endswith(".json") or _is_left(told):
+            add("deepspeed", (), told)
             break
     else:
         if "use_deepspeed" in others and "zero_stage" in launched:

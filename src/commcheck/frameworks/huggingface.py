@@ -86,11 +86,11 @@ def launched_by_accelerate(values: Mapping[str, Setting], where: str) -> dict[st
 def left_to_transformers(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
     """With the prefetch that Transformers' trainer sets by itself where nobody does.
 
-    Before version 5 it is NO_PREFETCH, since then FSDP2, which gathers ahead.
-    Source: transformers src/transformers/training_args.py.
+    Before version 5 it is NO_PREFETCH, since then FSDP2, which gathers ahead, as ms-swift's
+    ``--fsdp fsdp2`` does. Source: transformers src/transformers/training_args.py; swift/config.
     """
-    version = values.get("version")
-    if version and str(version.value) == "2":
+    version, named = values.get("version"), values.get("fsdp")
+    if (version and str(version.value) == "2") or (named and named.value == "fsdp2"):
         return {name: each for name, each in values.items() if name != "backward_prefetch"}
     if "backward_prefetch" in values:
         return dict(values)
