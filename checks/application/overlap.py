@@ -16,10 +16,11 @@ loss and grad_norm of the first steps: before DeepSpeed 0.19 overlap could end i
 
 What the rules are: OVERLAP-001 overlap is off; 002, 004 a setting lacks what it needs, or excludes
 another; 003 every collective or kernel is waited for; 005 CUDA_DEVICE_MAX_CONNECTIONS; 006 no
-prefetch; 007 unused parameters.
+prefetch; 007 unused parameters; 008 FSDP with one unit.
 Healthy though odd: one rank of data and context parallelism has nothing to reduce. A running
 Megatron job without CUDA_DEVICE_MAX_CONNECTIONS=1 has passed Megatron's own test, on Blackwell;
-with ``--overlap-moe-expert-parallel-comm`` 32 is as right as 1.
+with ``--overlap-moe-expert-parallel-comm`` 32 is as right as 1. FSDP with SHARD_GRAD_OP or NO_SHARD
+keeps its parameters after the forward: there a prefetch has nothing to gather.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from commcheck.frameworks.causes import (
     NO_EFFECT,
     OFF,
     OVERLAP,
-    PREFETCH_OFF,
     SYNCHRONOUS,
     TITLES,
     UNUSED,
 )
+from commcheck.frameworks.causes_fsdp import ONE_UNIT, PREFETCH_OFF
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.on_host import Seen, judge_host
 from commcheck.model import Machine, Verdict
@@ -52,5 +53,5 @@ CHECK = Check(
     seen=Seen,
     limits=Limits,
     judge=judge,
-    causes=(OFF, NO_EFFECT, PREFETCH_OFF, CONNECTIONS, SYNCHRONOUS, UNUSED),
+    causes=(OFF, NO_EFFECT, PREFETCH_OFF, ONE_UNIT, CONNECTIONS, SYNCHRONOUS, UNUSED),
 )

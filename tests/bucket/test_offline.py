@@ -207,6 +207,37 @@ def test_the_advice_is_for_the_framework_of_the_trace(tmp_path: Path) -> None:
     assert plain.facts["framework"] == "ddp"
 
 
+SCATTERED = (
+    ("AllReduce_Sum", "ReduceScatter_Sum"),
+    ("nccl:all_reduce", "nccl:_reduce_scatter_base"),
+    ('"Collective name": "allreduce"', '"Collective name": "_reduce_scatter_base"'),
+)
+
+
+def test_a_reduce_scatter_is_half_of_the_all_reduce_that_the_sweep_measured(tmp_path: Path) -> None:
+    """18 ms on the wire under 26 ms of backward: an all-reduce would take 36 and be wire-bound."""
+    path = retold(trace(tmp_path, bucket_mb=8), MEGATRON, *SCATTERED)
+    analysis = analyse_bucket([path], Given(alpha_us=120.0, busbw_gbytes=10.0))
+    (result,) = analysis.results
+    assert result.status is Status.PASS
+    assert [each.verdict.cause for each in result.findings] == [None]
+    path = retold(trace(tmp_path / "slow", bucket_mb=8, busbw=10.0), MEGATRON, *SCATTERED)
+    (result,) = analyse_bucket([path], Given(alpha_us=120.0, busbw_gbytes=5.0)).results
+    (bound,) = [each.verdict for each in result.findings if each.verdict.cause is WIRE_BOUND]
+    assert bound.measured["wire_ms"] == pytest.approx(36.0)
+
+
+def test_what_a_description_does_not_say_of_elements_the_trace_shows(tmp_path: Path) -> None:
+    path = retold(trace(tmp_path, bucket_mb=96), BF16)  # half of the bytes: 96 MB
+    sizes = tmp_path / "sizes.json"
+    options = replace(TOLD, framework="deepspeed")
+    for told in ({"elements": 2_000_000}, {"bytes": 4_000_000}):
+        sizes.write_text(json.dumps({"gradients": [{**told, "count": 24}]}))
+        best = analyse_bucket([path, sizes], options).facts["best"]
+        assert isinstance(best, dict)
+        assert best["cap_bytes"] == 2 * best["cap"]
+
+
 def test_a_zero3_step_is_refused(tmp_path: Path) -> None:
     path = trace(tmp_path, mode="zero3")
     verdict = only(verdicts([path]))
@@ -269,6 +300,19 @@ def test_other_units(tmp_path: Path, framework: str, setting: str) -> None:
     (remedy,) = verdict.remedies
     assert setting in remedy.command
     assert "{" not in remedy.command
+
+
+def test_elements_of_a_description_are_as_large_as_the_option_says(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    for key, size, wanted in (("elements", 10_000_000, 40e6), ("bytes", 10_000_000, 20e6)):
+        path.write_text(json.dumps({"backward_ms": 9, "gradients": [{key: size, "count": 2}]}))
+        analysis = analyse_bucket([path], replace(TOLD, ranks=16, element_bytes=2))
+        assert analysis.facts["gradients_bytes"] == wanted
+    told = {"backward_ms": 9, "element_bytes": 4, "gradients": [{"elements": 10_000_000}]}
+    path.write_text(json.dumps(told))
+    assert analyse_bucket([path], replace(TOLD, ranks=16)).facts["gradients_bytes"] == 40e6
+    options = replace(TOLD, ranks=16, element_bytes=2, framework="megatron")
+    assert analyse_bucket([path], options).facts["gradients_bytes"] == 20e6
 
 
 def test_where_nothing_is_to_be_set_no_worse_size_is_called_best(tmp_path: Path) -> None:

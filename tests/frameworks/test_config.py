@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commcheck.errors import UsageError
-from commcheck.frameworks import causes, documents
+from commcheck.frameworks import causes, causes_fsdp, documents
 from commcheck.frameworks.judge import judge
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.offline import analyse_config
@@ -151,10 +151,23 @@ def test_what_accumulation_costs_is_told(tmp_path: Path) -> None:
         assert any("each of the 8 accumulated steps" in note for note in notes) is told
 
 
-def test_where_accelerate_takes_other_keys(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n")
-    assert any("deepspeed_config_file" in note for note in analyse_config([path]).notes)
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("a.yaml", "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\n", True),
+        ("a.sh", "accelerate launch --use_deepspeed --zero_stage 2 t.py", True),
+        ("a.sh", "python -m openrlhf.cli.train_dpo --zero_stage 2", False),
+        ("a.json", zero(stage=2), False),
+        ("t.py", "c = {'zero_optimization': {'stage': 2}}", False),
+    ],
+)
+def test_where_accelerate_takes_other_keys(
+    tmp_path: Path, file: str, text: str, told: bool
+) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    notes = analyse_config([path]).notes
+    assert any("deepspeed_config_file" in note for note in notes) is told
 
 
 def test_comms_logger() -> None:
@@ -363,21 +376,23 @@ def test_arguments_after_a_flag_are_not_its_value() -> None:
         ("a.sh", "x.py --fsdp 'full_shard auto_wrap'", []),
         ("a.json", '{"bucket_cap_mb": 0.2}', [("BUCKET-002", causes.TOO_SMALL)]),
         ("f.json", '{"fsdp_backward_prefetch": "NO_PREFETCH"}',
-         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("f.json", '{"backward_prefetch": "backward_pre"}', []),
         ("a.yaml", "distributed_type: FSDP\nfsdp_config:\n  fsdp_backward_prefetch: NO_PREFETCH\n",
-         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("a.yaml", "deepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: none\n",
          [("OVERLAP-001", causes.OFF)]),
         ("m.py", "from torch.nn.parallel import DistributedDataParallel as DDP\n"
          "m = DDP(m, bucket_cap_mb=0.1,\n  find_unused_parameters=True)\n",
          [("BUCKET-002", causes.TOO_SMALL), ("OVERLAP-007", causes.UNUSED)]),
-        ("m.py", "m = FSDP(m, backward_prefetch=None)\n", [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("m.py", "m = FSDP(m, backward_prefetch=None)\n",
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("m.py", "m = FSDP(m, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)\n", []),
         ("a.yaml", "fsdp_config:\n  fsdp_version: 2\n  fsdp_backward_prefetch: NO_PREFETCH\n", []),
         ("a.yaml", "distributed_type: MULTI_GPU\nnum_processes: 16\n", []),
         ("f.json", '{"version": 2, "backward_prefetch": "no_prefetch"}', []),
-        ("f.json", '{"version": 1, "min_num_params": 0}', [("OVERLAP-006", causes.PREFETCH_OFF)]),
+        ("f.json", '{"version": 1, "min_num_params": 0}',
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("a.json", '{"output_dir": "o", "ddp_bucket_cap_mb": 0.2}',
          [("BUCKET-002", causes.TOO_SMALL)]),
         ("m.py", "fully_shard(layer, reshard_after_forward=True)\nfully_shard(model)\n", []),
@@ -386,7 +401,7 @@ def test_arguments_after_a_flag_are_not_its_value() -> None:
          [("BUCKET-003", causes.TOO_LARGE), ("OVERLAP-007", causes.UNUSED)]),
         ("m.py", "a = SFTConfig(fsdp='full_shard',\n"
          "  fsdp_config={'backward_prefetch': 'no_prefetch'})",
-         [("OVERLAP-006", causes.PREFETCH_OFF)]),
+         [("OVERLAP-006", causes_fsdp.PREFETCH_OFF)]),
         ("m.py", "a = SFTConfig(fsdp='full_shard', fsdp_config={'fsdp_version': 2})", []),
         ("m.py", "t = L.Trainer(devices=8, strategy='ddp_find_unused_parameters_true')",
          [("OVERLAP-007", causes.UNUSED)]),
@@ -397,6 +412,47 @@ def test_arguments_after_a_flag_are_not_its_value() -> None:
 )  # fmt: skip
 def test_ddp_and_fsdp_rules(file: str, text: str, expected: list[tuple[str, Cause]]) -> None:
     assert wrong(text, file) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("DDP(m, bucket_cap_mb=25 * 1024 * 1024)", [("BUCKET-001", causes.UNIT)]),
+        ("DDP(m, bucket_cap_mb=25 << 20)", [("BUCKET-001", causes.UNIT)]),
+        ("DDP(m, bucket_cap_mb=2**10)", [("BUCKET-003", causes.TOO_LARGE)]),
+        ("DDP(m, bucket_cap_mb=int(0.5e2) / 2)", []),
+        ("DDP(m, bucket_cap_mb=2**2**99)", []),
+        ("DDP(m, bucket_cap_mb=9**99999999)", []),
+        ("DDP(m, bucket_cap_mb=25 << 0.5)", []),
+        ("DDP(m, bucket_cap_mb=25 / 0)", []),
+        ("DDP(m, bucket_cap_mb=int(1e999))", []),
+        ("c = {'zero_optimization': {'stage': 3, 'reduce_bucket_size': 5 * 10**2}}",
+         [("BUCKET-001", causes.UNIT)]),
+    ],
+)  # fmt: skip
+def test_what_is_computed_from_constants_is_known(
+    text: str, expected: list[tuple[str, Cause]]
+) -> None:
+    assert wrong(text, "m.py") == expected
+
+
+def test_what_a_program_sets_in_its_own_environment() -> None:
+    """In a branch it may be for profiling."""
+    said = [("OVERLAP-003", causes.SYNCHRONOUS)]
+    line = "os.environ['CUDA_LAUNCH_BLOCKING'] = '1'"
+    for text, expected in (
+        (f"{line}\nDDP(m)", said),
+        ("os.environ.setdefault('CUDA_LAUNCH_BLOCKING', '1')\nDDP(m)", said),
+        (f"if __name__ == '__main__':\n    {line}\n    DDP(m)", said),
+        (f"if args.debug:\n    {line}\nDDP(m)", []),
+        (f"{line.replace('1', '0')}\nDDP(m)", []),
+        ("os.environ['CUDA_DEVICE_MAX_CONNECTIONS'] = '1'\nfully_shard(m)",
+         [("OVERLAP-005", causes.CONNECTIONS)]),
+        ("os.environ['CUDA_DEVICE_MAX_CONNECTIONS'] = str(n)\nfully_shard(m)", []),
+    ):  # fmt: skip
+        assert wrong(text, "m.py") == expected
+    (verdict,) = [each for each in found(f"{line}\nDDP(m)", "m.py") if each.remedies]
+    assert verdict.reason.startswith("m.py:1: CUDA_LAUNCH_BLOCKING=1")
 
 
 def test_no_static_graph_against_the_search_for_unused_parameters() -> None:
@@ -472,6 +528,8 @@ def test_many_small_buckets_in_ddps_log() -> None:
         ("a.yaml", "x: [", "a.yaml:"),
         ("m.py", "def f(:\n", "m.py:1: error: no Python"),
         ("m.py", "x = 1\n", "m.py: error: no setting"),
+        ("m.py", "x" + ".ddp" * 400 + ".bucket_size = 1", "m.py: error: no setting"),
+        ("m.py", "x = " + "1+" * 9999 + "1", "m.py:1: error: no Python: "),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_one_clear_line(tmp_path: Path, file: str, text: str, place: str) -> None:

@@ -52,7 +52,8 @@ class Advice:
     ``outcomes``: over the grid. ``best``: to be set; ``same``: smallest and largest value of the
     grid that give the same buckets. ``gain``, ``gain_low``, ``gain_high``: how much shorter the
     step gets, and the least and most of it over ``DOUBTS``. ``capped``: memory ruled out what would
-    be better. ``wire_bound``: no size hides it. ``dominant``: one gradient decides alone.
+    be better. ``wire_us``: all gradients on the wire, without latency. ``wire_bound``: no size
+    hides it. ``dominant``: one gradient decides alone.
     """
 
     framework: Framework
@@ -65,6 +66,7 @@ class Advice:
     gain_low: float
     gain_high: float
     flat: bool
+    wire_us: float
     wire_bound: bool
     dominant: bool
     capped: bool
@@ -123,7 +125,7 @@ def advise(
         after = outcome(other, sizes_of(sums, best_ends), best_ends, wire, costs).step_us
         gains.append(1 - after / outcome(other, sizes_of(sums, ends), ends, wire, costs).step_us)
     steps = [each.step_us for each in found]
-    on_wire = link.time_us(work.total_bytes) - link.alpha_us
+    on_wire = costs.share * (link.time_us(work.total_bytes) - link.alpha_us)
     return Advice(
         framework=framework,
         outcomes=found,
@@ -135,6 +137,7 @@ def advise(
         gain_low=min(gains),
         gain_high=max(gains),
         flat=max(steps) <= (1 + FLAT) * min(steps),
+        wire_us=on_wire,
         wire_bound=on_wire > copied.backward_us,
         dominant=max(work.sizes) >= DOMINANT * work.total_bytes,
         capped=any(each.step_us < (1 - NEAR) * best.step_us for each in found[len(fitting) :]),

@@ -25,6 +25,8 @@ _TIMES: Final = ("forward_ms", "backward_ms", "optimizer_ms")
 _KEYS: Final = frozenset({*_TIMES, "element_bytes", "gradients", "name"})
 _GRADIENT_KEYS: Final = frozenset({"name", "bytes", "elements", "count", "ready_ms", "flops"})
 GRADIENTS_MOST: Final = 1_000_000
+ELEMENT_BYTES: Final = 4
+"""float32, where nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,20 @@ class _Gradient:
     flops: float
 
 
-def read(text: str, file: str) -> Description:
-    """Read a description. Raises ``UsageError``, a line for each mistake."""
+def read(
+    text: str, file: str, element_bytes: int | None = None, *, else_bytes: int = ELEMENT_BYTES
+) -> Description:
+    """Read a description. Raises ``UsageError``, a line for each mistake.
+
+    ``element_bytes``: of a gradient on the wire, stronger than what the file says, and
+    ``else_bytes`` weaker; sizes that are given in bytes stay.
+    """
     placed = read_json(text, file, WHAT)
     problems: list[str] = []
     for key in placed.value.keys() - _KEYS:
         problems.append(_problem(placed, key, f"unknown key, known are {', '.join(sorted(_KEYS))}"))
-    element = _number(placed, placed.value, "element_bytes", "", problems, least=1) or 4.0
+    said = _number(placed, placed.value, "element_bytes", "", problems, least=1)
+    element = float(element_bytes or said or else_bytes)
     times = {key: _number(placed, placed.value, key, "", problems) for key in _TIMES}
     gradients = _gradients(placed, element, problems)
     told = [each.ready_ms is not None for each in gradients]

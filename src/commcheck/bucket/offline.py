@@ -68,10 +68,10 @@ class Given:
 
 @dataclass(slots=True)
 class _Files:
-    """What the files turned out to be."""
+    """What the files turned out to be; descriptions as text and name."""
 
     traces: list[Traced]
-    descriptions: list[Description]
+    descriptions: list[tuple[str, str]]
     links: list[tuple[Link, int | None]]  # and the ranks of the sweep
     notes: list[str]
 
@@ -158,7 +158,7 @@ def _take(path: Path, files: _Files) -> None:
         files.traces.append(read_work(path))
         return
     if start.startswith("{") and '"gradients"' in head:
-        files.descriptions.append(description.read(_text(path), path.name))
+        files.descriptions.append((_text(path), path.name))
         return
     try:
         runs = read_runs(_text(path), Told())
@@ -209,13 +209,12 @@ def _work(
     files: _Files, options: Given, refused: Sequence[str]
 ) -> tuple[Work | None, Traced | None]:
     """The step to simulate, and the trace it comes from; (None, None) where a trace was refused."""
-    described = files.descriptions[0] if files.descriptions else None
-    if not files.traces:
+    # A bucket is sent when the last rank has it: who computes longest decides.
+    traced = max(files.traces, key=lambda each: each.work.backward_us, default=None)
+    described = _described(files, options, traced)
+    if traced is None:
         if described is not None and described.work is not None:
-            work = described.work
-            if options.element_bytes:
-                work = replace(work, element_bytes=options.element_bytes)
-            return work, None
+            return described.work, None
         if refused:
             return None, None
         if described is not None:
@@ -223,8 +222,6 @@ def _work(
                 "error: the description gives sizes alone: add backward_ms, or a trace [bucket]"
             )
         raise UsageError("error: no profiler trace and no model description given [bucket]")
-    # A bucket is sent when the last rank has it: who computes longest decides.
-    traced = max(files.traces, key=lambda each: each.work.backward_us)
     work = traced.work
     if len(files.traces) > 1:
         files.notes.append(
@@ -238,6 +235,15 @@ def _work(
     if options.element_bytes:
         work = replace(work, element_bytes=options.element_bytes)
     return work, traced
+
+
+def _described(files: _Files, options: Given, traced: Traced | None) -> Description | None:
+    """The first description. What it does not say of an element's size, the trace may show."""
+    if not files.descriptions:
+        return None
+    shown = description.ELEMENT_BYTES if traced is None else traced.work.element_bytes
+    text, name = files.descriptions[0]
+    return description.read(text, name, options.element_bytes, else_bytes=shown)
 
 
 def _link(files: _Files, options: Given, traced: Traced | None, work: Work) -> Link | Verdict:

@@ -19,51 +19,54 @@ TITLES: Final = {
     ZERO: Words("ZeRO and sharding settings", "ZeRO 与分片设置"),
 }
 
-_RESTART = Words(
+RESTART = Words(
     "Takes effect with the next start of the job, from a checkpoint.",
     "作业下次从检查点启动时生效。",
 )
-_MEMORY = Words(
+MEMORY = Words(
     "The memory is free on every rank; the job restarts from a checkpoint.",
     "各 rank 显存充足；作业从检查点重启。",
 )
 
 
-def _set(command: str, en: str, zh: str, before: Words = _RESTART) -> Remedy:
+def to_set(command: str, en: str, zh: str, before: Words = RESTART) -> Remedy:
+    """A setting, what it does in both languages, and what must be so before."""
     return Remedy(command=command, effect=Words(en, zh), precondition=before)
 
 
 # --- buckets ------------------------------------------------------------------------------------
 
-DDP_BUCKET = _set(
+DDP_BUCKET = to_set(
     "DistributedDataParallel(model, bucket_cap_mb={value})",
     "DDP: MiB. An explicit value holds for the first bucket too; None is 1 MiB first, then 25.",
     "DDP：单位 MiB。显式值对首桶同样生效；None 为首桶 1 MiB、其余 25 MiB。",
 )
-DEEPSPEED_BUCKET = _set(
+DEEPSPEED_BUCKET = to_set(
     '"reduce_bucket_size": {value}',
     "DeepSpeed: elements, not bytes. With overlap_comm it takes 4.5 times the bucket's bytes.",
     "DeepSpeed：单位为元素个数而非字节。启用 overlap_comm 时占用约 4.5 倍桶字节的显存。",
-    _MEMORY,
+    MEMORY,
 )
-GATHER_BUCKET = _set(
+GATHER_BUCKET = to_set(
     '"allgather_bucket_size": {value}',
     "DeepSpeed: elements, not bytes. Parameters are gathered in such pieces after the step.",
     "DeepSpeed：单位为元素个数而非字节。步结束后按此大小分块收集参数。",
-    _MEMORY,
+    MEMORY,
 )
-MEGATRON_BUCKET = _set(
+MEGATRON_BUCKET = to_set(
     "--ddp-bucket-size {value}",
-    "Megatron: elements, not bytes; needs --overlap-grad-reduce.",
-    "Megatron：单位为元素个数而非字节；须配合 --overlap-grad-reduce。",
+    "Megatron: elements, not bytes; needs --overlap-grad-reduce. In DistributedDataParallelConfig "
+    "it is bucket_size.",
+    "Megatron：单位为元素个数而非字节；须配合 --overlap-grad-reduce。"
+    "DistributedDataParallelConfig 中为 bucket_size。",
 )
-ADVISE = _set(
+ADVISE = to_set(
     "commcheck analyze bucket TRACE SWEEP",
     "Predicts the step over bucket sizes from a profiler trace and a sweep, and names the best.",
     "根据性能跟踪与带宽测试预测各桶大小下的步时间，并给出最佳值。",
     Words("None, it only reads files.", "无，只读取文件。"),
 )
-FEWER_BYTES = _set(
+FEWER_BYTES = to_set(
     "gradient_accumulation_steps, communication_data_type or a bf16 compression hook",
     "Communicates less often or fewer bytes: half the bytes take half the time. Accumulation helps "
     "DDP, Megatron and ZeRO-1; ZeRO-2 and 3 reduce gradients after every accumulated step.",
@@ -74,13 +77,13 @@ FEWER_BYTES = _set(
         "累积会改变全局批大小，压缩会影响数值：请先验证损失曲线。",
     ),
 )
-CLIMB_DOWN = _set(
+CLIMB_DOWN = to_set(
     "commcheck run -i INVENTORY",
     "Judges whether the wire gives what it should, which is below this layer.",
     "检查链路是否达到应有带宽：属于更低的层。",
     Words("None, it only looks.", "无，只读。"),
 )
-VIEW = _set(
+VIEW = to_set(
     "DistributedDataParallel(model, gradient_as_bucket_view=True)",
     "DDP: gradients are views of the buckets: no copy back, and one copy of all gradients less.",
     "DDP：梯度直接是桶的视图：省去拷回，也少一份全部梯度的显存。",
@@ -136,11 +139,12 @@ COPIES = Cause(
 
 # --- overlap ------------------------------------------------------------------------------------
 
-DEEPSPEED_OVERLAP = _set(
+DEEPSPEED_OVERLAP = to_set(
     '"overlap_comm": true, "contiguous_gradients": true',
     "DeepSpeed: reduces gradients on a stream of its own while the backward pass goes on; stage 1 "
-    "only from 0.14 on.",
-    "DeepSpeed：反向计算期间在独立流上归约梯度；阶段 1 自 0.14 起支持。",
+    "only from 0.14 on, a PipelineModule never. OpenRLHF: --overlap_comm, or --ds.overlap_comm.",
+    "DeepSpeed：反向计算期间在独立流上归约梯度；阶段 1 自 0.14 起支持，PipelineModule 不支持。"
+    "OpenRLHF：--overlap_comm 或 --ds.overlap_comm。",
     Words(
         "4.5 times the bucket's bytes are free on every rank. Compare loss and grad_norm of the "
         "first steps: at stages 1 and 2 releases from 0.12.4 to 0.18 could end in NaN "
@@ -149,62 +153,79 @@ DEEPSPEED_OVERLAP = _set(
         "0.12.4 至 0.18 各版本可能出现 NaN（DeepSpeed issue 5242、7188，PR 7965）。",
     ),
 )
-MEGATRON_OVERLAP = _set(
+_EVERY_EN: Final = (
+    "Takes effect with the next start. Every parameter that is trained gets a gradient in each "
+    "step: where one does not (a vision tower without images) Megatron ends with an error."
+)
+_EVERY_ZH: Final = (
+    "下次启动时生效。每步中所有参与训练的参数都要得到梯度："
+    "否则（如无图像时的视觉塔）Megatron 报错退出。"
+)
+"""Megatron-LM core/distributed/param_and_grad_buffer.py, finish_grad_sync."""
+
+MEGATRON_OVERLAP = to_set(
     "--overlap-grad-reduce --overlap-param-gather --use-distributed-optimizer",
     "Megatron: reduces gradients during the backward and gathers parameters during the forward.",
     "Megatron：反向期间归约梯度，前向期间收集参数。",
     Words(
-        "Takes effect with the next start. Where the job had no distributed optimizer, try its "
-        "checkpoint first: the optimizer's state may not load.",
-        "下次启动时生效。若原作业未用分布式优化器，请先试加载检查点：优化器状态可能无法载入。",
+        f"{_EVERY_EN} Where the job had no distributed optimizer, try its checkpoint first: the "
+        "optimizer's state may not load.",
+        f"{_EVERY_ZH}若原作业未用分布式优化器，请先试加载检查点：优化器状态可能无法载入。",
     ),
 )
-MEGATRON_REDUCE = _set(
+MEGATRON_REDUCE = to_set(
     "--overlap-grad-reduce",
     "Megatron: reduces gradients in buckets during the backward pass.",
     "Megatron：反向期间分桶归约梯度。",
+    Words(_EVERY_EN, _EVERY_ZH),
 )
-MEGATRON_SEQUENCE = _set(
+MEGATRON_FIELDS = to_set(
+    "overlap_grad_reduce: true, overlap_param_gather: true, use_distributed_optimizer: true",
+    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL): reduces gradients during the "
+    "backward and gathers parameters during the forward.",
+    "DistributedDataParallelConfig（NeMo、Megatron-Bridge、veRL）：反向期间归约梯度，前向期间收集参数。",
+    MEGATRON_OVERLAP.precondition,
+)
+MEGATRON_FIELD = to_set(
+    "overlap_grad_reduce: true",
+    "DistributedDataParallelConfig (NeMo, Megatron-Bridge, veRL): reduces gradients in buckets.",
+    "DistributedDataParallelConfig（NeMo、Megatron-Bridge、veRL）：反向期间分桶归约梯度。",
+    MEGATRON_REDUCE.precondition,
+)
+_MEGATRON: Final = (MEGATRON_OVERLAP, MEGATRON_REDUCE, MEGATRON_FIELDS, MEGATRON_FIELD)
+MEGATRON_SEQUENCE = to_set(
     "--sequence-parallel",
     "Megatron: tensor-parallel overlap works on activations that are split along the sequence; "
     "with --tensor-model-parallel-size 1 remove --tp-comm-overlap instead.",
     "Megatron：张量并行通信重叠要求激活按序列切分；--tensor-model-parallel-size 为 1 时应去掉 "
     "--tp-comm-overlap。",
 )
-ONE_SIZE = _set(
+ONE_SIZE = to_set(
     "--ddp-bucket-size or --ddp-num-buckets, not both",
     "Megatron: each of them gives the size of a bucket.",
     "Megatron：二者都用于确定桶大小，只能设一个。",
 )
-FSDP_PREFETCH = _set(
-    "backward_prefetch: BACKWARD_PRE",
-    "FSDP: gathers the next unit while this one computes; takes the memory of one more unit. In "
-    "Accelerate's YAML the key is fsdp_backward_prefetch.",
-    "FSDP：计算当前单元时预取下一单元；多占一个单元的显存。Accelerate YAML 中键名为 "
-    "fsdp_backward_prefetch。",
-    _MEMORY,
-)
-CONNECTIONS_ONE = _set(
+CONNECTIONS_ONE = to_set(
     "export CUDA_DEVICE_MAX_CONNECTIONS=1",
     "Kernels run in the order of their launch, so communication is not queued behind computing.",
     "内核按下发顺序执行，通信不会排在计算之后。",
 )
-CONNECTIONS_MORE = _set(
+CONNECTIONS_MORE = to_set(
     "unset CUDA_DEVICE_MAX_CONNECTIONS",
     "The default (8) lets the streams of gathers and computing run side by side.",
     "默认值（8）允许收集与计算的流并行。",
 )
-NO_LOGGER = _set(
+NO_LOGGER = to_set(
     '"comms_logger": {"enabled": false}',
     "DeepSpeed: the logger makes each collective synchronous to time it.",
     "DeepSpeed：通信日志为计时会把每次集合通信变为同步。",
 )
-NO_BLOCKING = _set(
+NO_BLOCKING = to_set(
     "unset {value}",
     "Kernels are launched without waiting for the one before.",
     "下发内核时不再等待前一个完成。",
 )
-NO_UNUSED = _set(
+NO_UNUSED = to_set(
     "DistributedDataParallel(model, find_unused_parameters=False)",
     "DDP: no walk through the graph at each step, and buckets are rebuilt in ready order. "
     "Transformers: ddp_find_unused_parameters=False; Lightning: strategy='ddp'.",
@@ -227,7 +248,7 @@ OFF = Cause(
         "Gradients are reduced after they are computed, not while: all of that time is exposed.",
         "梯度在计算完之后才归约：这段时间完全暴露。",
     ),
-    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP, MEGATRON_REDUCE),
+    remedies=(DEEPSPEED_OVERLAP, *_MEGATRON),
 )
 NO_EFFECT = Cause(
     slug="overlap-without-effect",
@@ -237,16 +258,7 @@ NO_EFFECT = Cause(
         "the job does not start.",
         "该设置依赖未启用的另一项，或与已启用的一项互斥：会被忽略，或作业无法启动。",
     ),
-    remedies=(DEEPSPEED_OVERLAP, MEGATRON_OVERLAP, MEGATRON_REDUCE, MEGATRON_SEQUENCE, ONE_SIZE),
-)
-PREFETCH_OFF = Cause(
-    slug="overlap-no-prefetch",
-    title=Words("Parameters are not gathered ahead", "参数未预取"),
-    meaning=Words(
-        "Each unit is gathered only when it is needed, and computing waits for it.",
-        "每个单元到用时才收集，计算因此等待。",
-    ),
-    remedies=(FSDP_PREFETCH,),
+    remedies=(DEEPSPEED_OVERLAP, *_MEGATRON, MEGATRON_SEQUENCE, ONE_SIZE),
 )
 CONNECTIONS = Cause(
     slug="overlap-max-connections",
@@ -281,43 +293,43 @@ UNUSED = Cause(
 
 # --- zero ---------------------------------------------------------------------------------------
 
-PREFETCH_MORE = _set(
+PREFETCH_MORE = to_set(
     '"stage3_prefetch_bucket_size": 5e7',
     "DeepSpeed: gathers that many elements ahead of their use; takes the memory for them.",
     "DeepSpeed：提前收集这么多元素；占用相应显存。",
-    _MEMORY,
+    MEMORY,
 )
-PERSIST = _set(
+PERSIST = to_set(
     '"stage3_param_persistence_threshold": 1e5',
     "DeepSpeed: tensors smaller than this (elements) stay whole: no tiny gathers.",
     "DeepSpeed：小于该值（元素）的张量常驻不切分，避免极小的收集。",
-    _MEMORY,
+    MEMORY,
 )
-LIVE = _set(
+LIVE = to_set(
     '"stage3_max_live_parameters": 1e9, "stage3_max_reuse_distance": 1e9',
     "DeepSpeed: parameters that are soon used again stay gathered.",
     "DeepSpeed：很快会再次使用的参数保持已收集状态。",
-    _MEMORY,
+    MEMORY,
 )
-SCATTER = _set(
+SCATTER = to_set(
     '"reduce_scatter": true',
     "DeepSpeed: with use_multi_rank_bucket_allreduce off, each rank gets the gradients that it "
     "owns alone: half the bytes of an all-reduce.",
     "DeepSpeed：关闭 use_multi_rank_bucket_allreduce 时，各 rank 只接收自己负责的梯度："
     "字节数为 all-reduce 的一半。",
 )
-PIN = _set(
+PIN = to_set(
     '"pin_memory": true',
     "DeepSpeed: page-locked memory, or copies to the GPU are slow and block.",
     "DeepSpeed：使用锁页内存，否则与 GPU 间的拷贝慢且会阻塞。",
     Words("The host has the memory to lock.", "主机有足够内存可锁定。"),
 )
-SPELL = _set(
+SPELL = to_set(
     '"{value}"',
     "DeepSpeed: the key as it is spelt there. An unknown one ends the start, or is ignored.",
     "DeepSpeed：正确的键名。未知键会导致启动失败或被忽略。",
 )
-STAGE = _set(
+STAGE = to_set(
     '"stage": 3, or remove the setting',
     "DeepSpeed: the setting only counts at stage 3.",
     "DeepSpeed：该设置仅在阶段 3 生效。",

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from commcheck.frameworks.settings import NOT_SET, OLD_NAME, Framework, Setting, Settings
+from commcheck.frameworks import huggingface, megatron_config
+from commcheck.frameworks.settings import AUTO, Framework, Setting, Settings
 from commcheck.lazy import dataclass, regex
 
 
@@ -42,6 +43,7 @@ MEGATRON: Final[Mapping[str, str]] = {
 DDP: Final[Mapping[str, str]] = {
     "ddp_bucket_cap_mb": "number",
     "ddp_find_unused_parameters": "flag",
+    "ddp_static_graph": "flag",
     "bucket_cap_mb": "number",
     "find_unused_parameters": "flag",
     "gradient_as_bucket_view": "flag",
@@ -62,17 +64,30 @@ LAUNCH: Final[Mapping[str, str]] = {
     "num_gpus": "number",
     "num_nodes": "number",
 }
-TRAINER: Final[Mapping[str, str]] = {
-    "gradient_checkpointing": "flag",
-    "activation_checkpointing": "flag",
-}
-KNOWN: Final[Mapping[str, str]] = {**MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAUNCH, **TRAINER}
+KNOWN: Final[Mapping[str, str]] = {
+    **MEGATRON, **DDP, **FSDP, **DEEPSPEED, **LAUNCH, **huggingface.CHECKPOINTING
+}  # fmt: skip
+"""Of a rank's command line these are read, and of a script's those of its launcher, too."""
+_OPENRLHF: Final = "openrlhf"
+_OF_OPENRLHF: Final = {
+    "zero_stage": "number", "overlap_comm": "flag", "ds.zero_stage": "number",
+    "ds.overlap_comm": "flag",
+}  # fmt: skip
+"""Flags of ``openrlhf.cli``, whose newer releases begin them with ``ds.``."""
+_READ: Final[Mapping[str, str]] = {**KNOWN, **huggingface.ACCELERATE, **_OF_OPENRLHF}
 _ONLY_MEGATRON: Final = MEGATRON.keys() - {"sequence_parallel", "context_parallel_size"}
 _MEGATRON_TOGETHER: Final = frozenset({"micro_batch_size", "num_attention_heads"})
 """Each of the two alone others have, too."""
 
 _SWIFT: Final = "megatron"
 """``megatron sft``: ms-swift sets CUDA_DEVICE_MAX_CONNECTIONS=1 where nobody does (swift/cli)."""
+
+_SWIFTS_OWN: Final = regex(r"^zero[0-3](_offload)?$")
+"""``swift sft --deepspeed zero2``: a file of ms-swift itself, in older releases under
+swift/llm/ds_config."""
+
+_ACCELERATE: Final = "accelerate"
+"""``accelerate launch``, whose flags mean nothing elsewhere."""
 
 _MEGATRON_SCRIPT: Final = regex(r"(^|/)pretrain_\w+\.py$")
 _NO: Final = frozenset({"false", "no", "0", "off", "none"})
@@ -107,7 +122,12 @@ def read_flags(words: Sequence[Word]) -> Flags:
         if not text.startswith("--"):
             follows = words[place + 1].text if place + 1 < len(words) else ""
             is_swift = text == _SWIFT and follows in ("pt", "sft", "rlhf")
-            if is_swift or text.endswith(".py") or text in ("deepspeed", "torchrun"):
+            is_launch = text.rpartition("/")[2] == _ACCELERATE and follows == "launch"
+            if is_launch or text == "accelerate.commands.launch":
+                programs.append(_ACCELERATE)
+            elif text.startswith("openrlhf.cli."):
+                programs.append(_OPENRLHF)
+            elif is_swift or text.endswith(".py") or text in ("deepspeed", "torchrun"):
                 programs.append(text)
             continue
         flag, equals, value = text[2:].partition("=")
@@ -115,7 +135,7 @@ def read_flags(words: Sequence[Word]) -> Flags:
         names.add(name)
         is_off = name.startswith("no_") and name[3:] in KNOWN
         name = name[3:] if is_off else name
-        form = KNOWN.get(name)
+        form = _READ.get(name)
         if form is None:
             continue
         follows = words[place + 1].text if place + 1 < len(words) else "--"
@@ -160,31 +180,47 @@ def settings_of(
 ) -> tuple[Settings, ...]:
     """The settings of each framework that a command uses."""
     ranks = ranks or _ranks(flags)
-    found = []
+    found: list[Settings] = []
 
     def add(framework: Framework, names: Iterable[str], elsewhere: str = "") -> None:
         values = {_NAMES.get(n, n): flags.values[n] for n in names if n in flags.values}
-        if "fsdp" in values and not elsewhere:
-            values = left_to_transformers(values, where)
+        if "use_fsdp" in others and framework == "fsdp":
+            values = huggingface.launched_by_accelerate(values, where)
+        elif "fsdp" in values and not elsewhere:
+            values = huggingface.left_to_transformers(values, where)
+        if framework == "deepspeed" and _OPENRLHF in flags.programs:
+            # openrlhf/utils/deepspeed/deepspeed_utils.py, get_train_ds_config; cli: stage 2
+            own = {"stage": Setting(2, where), "reduce_bucket_size": Setting(AUTO, where)}
+            values = {**own, **values}
         if framework == "ddp" and "ddp_bucket_cap_mb" in flags.values:
-            values = _searched_by_transformers(values, where, flags)
+            values = huggingface.searched_by_transformers(values, where, flags.values)
         found.append(Settings(framework, where, values, environ, ranks, runs, branches, elsewhere))
 
     if _SWIFT in flags.programs and environ is not None:
         environ = {"CUDA_DEVICE_MAX_CONNECTIONS": Setting("1", where), **environ}
-    shards = flags.all_names & DEEPSPEED.keys() or "fsdp" in flags.values
+    launched = flags.values if _ACCELERATE in flags.programs else {}
+    others = {"use_fsdp", "use_deepspeed"} & {name for name, each in launched.items() if each.value}
+    shards = flags.all_names & DEEPSPEED.keys() or "fsdp" in flags.values or others
     if _is_megatron(flags):
         add("megatron", MEGATRON)
     if flags.values.keys() & DDP.keys() and not shards:  # else DDP wraps nothing
         add("ddp", DDP)
-    if flags.values.keys() & FSDP.keys():
-        file = flags.values.get("fsdp_config")
-        add("fsdp", FSDP, str(file.value) if file else "")
-    for name in ("deepspeed_config", "deepspeed"):
-        file = flags.values.get(name)
-        if file and (str(file.value).endswith(".json") or _is_left(str(file.value))):
-            add("deepspeed", (), str(file.value))
+    if "use_fsdp" in others or flags.values.keys() & FSDP.keys():
+        file = launched.get("config_file") if "use_fsdp" in others else None
+        file = flags.values.get("fsdp_config") or file
+        names = (*FSDP, "fsdp_version", "fsdp_auto_wrap_policy")
+        add("fsdp", names, str(file.value) if file else "")
+    for name in ("deepspeed_config", "deepspeed", "deepspeed_config_file"):
+        file = (launched if name in huggingface.ACCELERATE else flags.values).get(name)
+        told = _SWIFTS_OWN.sub(r"swift/config/\g<0>.json", str(file.value)) if file else ""
+        if told.endswith(".json") or _is_left(told):
+            add("deepspeed", (), told)
             break
+    else:
+        if "use_deepspeed" in others and "zero_stage" in launched:
+            add("deepspeed", huggingface.ACCELERATE_ZERO)
+        elif _OPENRLHF in flags.programs:
+            add("deepspeed", _OF_OPENRLHF)
     return tuple(found)
 
 
@@ -199,55 +235,16 @@ def _is_megatron(flags: Flags) -> bool:
     )
 
 
-def _searched_by_transformers(
-    values: Mapping[str, Setting], where: str, flags: Flags
-) -> dict[str, Setting]:
-    """With the search for unused parameters, which Transformers' trainer turns on by itself.
-
-    It does unless activations are checkpointed. Source: transformers src/transformers/trainer.py.
-    """
-    checkpoints = [flags.values[name].value for name in TRAINER if name in flags.values]
-    if "find_unused_parameters" in values or True in checkpoints:
-        return dict(values)
-    text = "left to Transformers (on without gradient checkpointing)"
-    return {**values, "find_unused_parameters": Setting(text, where, is_known=False)}
-
-
-def under_accelerate(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
-    """FSDP's settings as Accelerate takes them.
-
-    FSDP2 gathers ahead by itself; FSDP1 only where it is told to, under the one name that
-    Accelerate reads since 1.0. Source: accelerate commands/launch.py, utils/dataclasses.py.
-    """
-    version = values.get("version")
-    others = {name: each for name, each in values.items() if "backward_prefetch" not in name}
-    if version and str(version.value) == "2":
-        return others
-    old = values.get(OLD_NAME)
-    told = values.get("backward_prefetch")
-    if told is None and old is not None and "NO_" not in str(old.value).upper():
-        told = Setting(OLD_NAME, old.where)
-    return {**others, "backward_prefetch": told or Setting(NOT_SET, where)}
-
-
-def left_to_transformers(values: Mapping[str, Setting], where: str) -> dict[str, Setting]:
-    """With the prefetch that Transformers' trainer sets by itself where nobody does.
-
-    Before version 5 it is NO_PREFETCH, since then FSDP2, which gathers ahead.
-    Source: transformers src/transformers/training_args.py.
-    """
-    version = values.get("version")
-    if version and str(version.value) == "2":
-        return {name: each for name, each in values.items() if name != "backward_prefetch"}
-    if "backward_prefetch" in values:
-        return dict(values)
-    text = "off" if version else "left to Transformers (off before version 5)"
-    return {**values, "backward_prefetch": Setting(text, where, is_known=bool(version))}
-
-
 _NAMES: Final = {
+    **huggingface.ACCELERATE_ZERO,
+    "ds.zero_stage": "stage",
+    "ds.overlap_comm": "overlap_comm",
+    "fsdp_version": "version",
+    "fsdp_auto_wrap_policy": "auto_wrap_policy",
+    "fsdp_sharding_strategy": "sharding_strategy",
     "ddp_bucket_cap_mb": "bucket_cap_mb",
     "ddp_find_unused_parameters": "find_unused_parameters",
+    "ddp_static_graph": "static_graph",
     "fsdp_backward_prefetch": "backward_prefetch",
     "fsdp_backward_prefetch_policy": "backward_prefetch",
     "fsdp_forward_prefetch": "forward_prefetch",
@@ -314,7 +311,8 @@ def read_text(
     environ = {name: variables[name] for name in ENVIRON & variables.keys()}
     flags = read_flags(words)
     ranks = _tasks(words, flags, asked)
-    return settings_of(flags, file, environ, ranks=ranks, branches=branches)
+    found = settings_of(flags, file, environ, ranks=ranks, branches=branches)
+    return (*found, *megatron_config.in_overrides(words))
 
 
 _ASKED: Final = regex(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, Literal
 
 from commcheck.errors import UsageError
@@ -96,10 +98,17 @@ def is_deepspeed(value: Mapping[str, object]) -> bool:
     )
 
 
-def settings(placed: Placed) -> Settings:
-    """The settings of a configuration. Raises ``UsageError``, a line for each wrong value."""
+def settings(placed: Placed, computed: Mapping[str, Setting] = MappingProxyType({})) -> Settings:
+    """The settings of a configuration. Raises ``UsageError``, a line for each wrong value.
+
+    ``computed``: by dotted path, what is set and not known; none of it stands in ``placed``.
+    """
     problems: list[str] = []
     values = dict(_zero(placed, problems))
+    for path, setting in computed.items():
+        section, _, key = path.partition(".")
+        if section == ZERO:
+            values[ALIASES.get(key, key)] = replace(setting, is_known=False)
     logger = placed.value.get("comms_logger")
     if isinstance(logger, Mapping) and isinstance(logger.get("enabled"), bool):
         values["comms_logger"] = Setting(logger["enabled"], placed.at("comms_logger.enabled"))

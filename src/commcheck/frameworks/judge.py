@@ -8,7 +8,14 @@ from typing import Final
 from commcheck.check import not_applicable, passed, undecidable
 from commcheck.frameworks.causes import BUCKETS, OVERLAP, ZERO
 from commcheck.frameworks.limits import Limits
-from commcheck.frameworks.rules import CONNECTIONS, RULES, data_parallel, splits
+from commcheck.frameworks.rules import (
+    CONNECTIONS,
+    RULES,
+    data_parallel,
+    keeps_parameters,
+    splits,
+    without_prefetch,
+)
 from commcheck.frameworks.settings import TITLES, Framework, Settings
 from commcheck.model import Verdict
 
@@ -32,6 +39,10 @@ _SIZES: Final = (
     "context_parallel_size",
     "pipeline_model_parallel_size",
 )
+
+
+_STRATEGY: Final = ("sharding_strategy", "fsdp")
+"""Where FSDP1's strategy stands: without it nobody knows what a prefetch is for."""
 
 
 def judge(check: str, jobs: Sequence[Settings], limits: Limits) -> tuple[Verdict, ...]:
@@ -66,7 +77,12 @@ def _nothing_wrong(check: str, job: Settings) -> Verdict:
         return unknown
     if check == OVERLAP and _is_unknown_megatron(job):
         return _no_overlap(job)
-    told = _told(check, job) or f"{check.rpartition('.')[2]} as by default"
+    told = _told(check, job)
+    if job.is_config and not told:
+        return not_applicable(f"{job.where}: {title}: {check.rpartition('.')[2]} left to a recipe")
+    told = told or f"{check.rpartition('.')[2]} as by default"
+    if job.framework == "fsdp" and keeps_parameters(job):
+        told += ": nothing is gathered in the backward"
     return passed(f"{job.where}: {title}: {told}")
 
 
@@ -88,6 +104,11 @@ def _unknown(check: str, job: Settings) -> Verdict | None:
             asked |= {name: job.values.get(name) for name in _SIZES}
         if job.framework == "fsdp" or splits(job):
             asked[CONNECTIONS] = connections
+    if job.framework == "fsdp":
+        if keeps_parameters(job):
+            del asked["backward_prefetch"]
+        elif without_prefetch(job):
+            asked |= {name: job.values.get(name) for name in _STRATEGY}
     for name, setting in asked.items():
         if setting is not None and not setting.is_known:
             return undecidable(
@@ -99,15 +120,16 @@ def _unknown(check: str, job: Settings) -> Verdict | None:
 
 def _is_unknown_megatron(job: Settings) -> bool:
     is_off = job.framework == "megatron" and not job.flag("overlap_grad_reduce")
+    is_off = is_off and not job.is_config
     is_fsdp = any(job.flag(each) for each in ("use_torch_fsdp2", "use_megatron_fsdp"))
     return is_off and not is_fsdp and data_parallel(job) is None
 
 
 def _told(check: str, job: Settings) -> str:
     parts = []
-    for name in _TOLD[check]:
+    for name in (*_TOLD[check], *(_STRATEGY if job.framework == "fsdp" else ())):
         setting = job.values.get(name)
-        if setting is not None:
+        if setting is not None and setting.is_known:
             value = setting.value
             text = f"{value:g}" if isinstance(value, float) else str(value)
             parts.append(f"{name} {text[:60]}")

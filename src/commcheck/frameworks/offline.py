@@ -19,10 +19,13 @@ from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.mfu import MfuLimits
 from commcheck.frameworks.settings import TITLES as NAMES
 from commcheck.frameworks.settings import Settings
+from commcheck.lazy import regex
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import PlannedCheck
 
 BYTES_MOST: Final = 64 << 20
+_OWN: Final = regex(r"(\.json|:\d+)$")
+"""Where DeepSpeed's own configuration stands, or a call: any key may be added there."""
 
 
 def analyse_config(
@@ -149,10 +152,10 @@ def _notes(read: Mapping[str, tuple[Settings, ...]]) -> tuple[str, ...]:
                 f"{steps:g} accumulated steps; stage 1 does once, and keeps all of them in memory"
             )
     own = [job for job in jobs if job.framework == "deepspeed" and not job.elsewhere]
-    if any(job.where.endswith((".yaml", ".yml")) for job in own):
+    if not all(_OWN.search(job.where) or job.is_set("reduce_bucket_size") for job in own):
         notes.append(
-            "Accelerate's YAML has no place for other keys of DeepSpeed: they go into a JSON that "
-            "deepspeed_config_file names"
+            "Accelerate's YAML and flags have no place for other keys of DeepSpeed: they go into a "
+            "JSON that deepspeed_config_file names"
         )
     if any(job.framework in ("megatron", "fsdp") and not job.environ for job in jobs):
         notes.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from commcheck.frameworks import causes, zero
+from commcheck.frameworks import causes, causes_fsdp, zero
 from commcheck.frameworks.command import BLOCKING
 from commcheck.frameworks.limits import Limits
 from commcheck.frameworks.rule import Rule, finding
@@ -91,7 +91,14 @@ _ELEMENTS: Final[dict[str, tuple[Remedy, int]]] = {
 
 
 def _flag(job: Settings, name: str) -> str:
+    if job.is_config:
+        return name.removeprefix("ddp_")
     return f"--{name.replace('_', '-')}" if job.framework == "megatron" else name
+
+
+def is_off(job: Settings, name: str) -> bool:
+    """True where one of Megatron's flags is off; of a configuration where it says so."""
+    return job.flag(name, None if job.is_config else False) is False
 
 
 def ddp_log(job: Settings, limits: Limits) -> Iterator[Verdict]:
@@ -194,7 +201,7 @@ def blocking(job: Settings, _limits: Limits) -> Iterator[Verdict]:
 
 def _is_certain(job: Settings) -> bool:
     """True where the flags will stand together: Megatron then ends at its start."""
-    return not (job.runs or job.branches)
+    return not (job.runs or job.branches or job.is_config)
 
 
 def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
@@ -203,18 +210,13 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         return
     reduces, gathers = job.flag("overlap_grad_reduce"), job.flag("overlap_param_gather")
     shards = job.flag("use_distributed_optimizer")
-    mend = causes.MEGATRON_OVERLAP
-    if gathers and not (reduces and shards):
-        lacks = [
-            flag
-            for flag, has in (
-                ("--overlap-grad-reduce", reduces),
-                ("--use-distributed-optimizer", shards),
-            )
-            if not has
-        ]
+    mend = causes.MEGATRON_FIELDS if job.is_config else causes.MEGATRON_OVERLAP
+    one = causes.MEGATRON_FIELD if job.is_config else causes.MEGATRON_REDUCE
+    needed = ("overlap_grad_reduce", "use_distributed_optimizer")
+    if gathers and (lacks := [_flag(job, name) for name in needed if is_off(job, name)]):
         reason = (
-            f"{job.at('overlap_param_gather')}: --overlap-param-gather needs {' and '.join(lacks)}"
+            f"{job.at('overlap_param_gather')}: {_flag(job, 'overlap_param_gather')} needs "
+            f"{' and '.join(lacks)}"
         )
         yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, mend, fails=_is_certain(job))
     if job.flag("tp_comm_overlap") and job.flag("sequence_parallel", False) is False:
@@ -227,20 +229,25 @@ def megatron_overlap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
         yield finding(
             causes.NO_EFFECT, "OVERLAP-004", reason, causes.ONE_SIZE, fails=_is_certain(job)
         )
-    if sizes and not reduces:
-        reason = f"{job.at(sizes[0])}: {_flag(job, sizes[0])} needs --overlap-grad-reduce"
-        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, causes.MEGATRON_REDUCE)
+    if sizes and is_off(job, "overlap_grad_reduce"):
+        needs = _flag(job, "overlap_grad_reduce")
+        reason = f"{job.at(sizes[0])}: {_flag(job, sizes[0])} needs {needs}"
+        yield finding(causes.NO_EFFECT, "OVERLAP-004", reason, one)
     copies_of = data_parallel(job)
-    if not reduces and copies_of is not None and copies_of > 1:
+    if job.is_config and is_off(job, "overlap_grad_reduce"):
+        where = job.at("overlap_grad_reduce")
+        reason = f"{where}: overlap_grad_reduce is false: gradients are reduced after the backward"
+        yield finding(causes.OFF, "OVERLAP-001", reason, one)
+    elif not reduces and copies_of is not None and copies_of > 1:
         reason = (
             f"{job.where}: no --overlap-grad-reduce, with {copies_of:g} ranks that share their "
             "gradients (data and context parallel): they are reduced after the backward pass"
         )
-        yield finding(causes.OFF, "OVERLAP-001", reason, mend if shards else causes.MEGATRON_REDUCE)
-    elif reduces and shards and not gathers and copies_of != 1:
+        yield finding(causes.OFF, "OVERLAP-001", reason, mend if shards else one)
+    elif reduces and shards and is_off(job, "overlap_param_gather") and copies_of != 1:
         reason = (
-            f"{job.at('use_distributed_optimizer')}: no --overlap-param-gather: parameters are "
-            "gathered before the forward pass begins"
+            f"{job.at('use_distributed_optimizer')}: no {_flag(job, 'overlap_param_gather')}: "
+            "parameters are gathered before the forward pass begins"
         )
         yield finding(causes.OFF, "OVERLAP-001", reason, mend)
 
@@ -308,6 +315,25 @@ def splits(job: Settings) -> list[str]:
     ]
 
 
+_KEPT: Final = frozenset(
+    {"shard_grad_op", "no_shard", "hybrid_shard_zero2", "_hybrid_shard_zero2", "2", "3", "5"}
+)
+"""Strategies of FSDP1, Accelerate's numbers of them too, that keep parameters after the forward."""
+
+
+def keeps_parameters(job: Settings) -> bool | None:
+    """True where FSDP1 has nothing to gather in the backward; None where nobody knows.
+
+    Source: torch.distributed.fsdp.ShardingStrategy; _runtime_utils.py, _post_forward_reshard.
+    """
+    # Transformers names it among other options of ``fsdp``.
+    told = [job.values[name] for name in ("sharding_strategy", "fsdp") if job.is_set(name)]
+    words = {word.rpartition(".")[2] for each in told for word in str(each.value).lower().split()}
+    if words & _KEPT:
+        return True
+    return False if all(each.is_known for each in told) else None
+
+
 _NO_PREFETCH: Final = {
     **dict.fromkeys(("none", "no_prefetch", "false", "off"), "is off"),
     NOT_SET: "is not set, and off under Accelerate",
@@ -315,12 +341,29 @@ _NO_PREFETCH: Final = {
 }
 
 
+def without_prefetch(job: Settings) -> str:
+    """How FSDP's backward prefetch is off; "" where it is not."""
+    return _NO_PREFETCH.get(job.word("backward_prefetch").replace("backwardprefetch.", ""), "")
+
+
 def fsdp_prefetch(job: Settings, _limits: Limits) -> Iterator[Verdict]:
     """FSDP's backward prefetch, which PyTorch has on by default and Accelerate off."""
-    how = _NO_PREFETCH.get(job.word("backward_prefetch").replace("backwardprefetch.", ""))
-    if job.framework == "fsdp" and how:
+    how = "" if _is_one_unit(job) else without_prefetch(job)
+    if job.framework == "fsdp" and how and keeps_parameters(job) is False:
         reason = f"{job.at('backward_prefetch')}: backward_prefetch {how}: each unit is waited for"
-        yield finding(causes.PREFETCH_OFF, "OVERLAP-006", reason, causes.FSDP_PREFETCH)
+        yield finding(causes_fsdp.PREFETCH_OFF, "OVERLAP-006", reason, causes_fsdp.FSDP_PREFETCH)
+
+
+def _is_one_unit(job: Settings) -> bool:
+    """True where the whole model is told to be one."""
+    return job.framework == "fsdp" and job.word("auto_wrap_policy") == "no_wrap"
+
+
+def fsdp_wrap(job: Settings, _limits: Limits) -> Iterator[Verdict]:
+    """FSDP with one unit, before and after which there is nothing to compute."""
+    if _is_one_unit(job):
+        reason = f"{job.at('auto_wrap_policy')}: auto_wrap_policy is NO_WRAP: the model is one unit"
+        yield finding(causes_fsdp.ONE_UNIT, "OVERLAP-008", reason, causes_fsdp.WRAP)
 
 
 def ddp_unused(job: Settings, _limits: Limits) -> Iterator[Verdict]:
@@ -345,6 +388,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
         megatron_overlap,
         connections,
         fsdp_prefetch,
+        fsdp_wrap,
         ddp_unused,
     ),
     causes.ZERO: (zero.gathers, zero.scatter, zero.offload, zero.other_stage, zero.misspelt),

@@ -44,7 +44,8 @@ class Settings:
     ``where``: the file, or the processes. ``environ``: CUDA_DEVICE_MAX_CONNECTIONS, whether
     launches block, and what launchers set, as far as it is known; None: not known. ``runs``: seen
     on a running job. ``branches``: of a script, which gives some of them or others. ``elsewhere``:
-    the settings stand in this file, which was not read.
+    the settings stand in this file, which was not read. ``is_config``: fields and no flags; what
+    is not named there a recipe decides, and no default holds.
     """
 
     framework: Framework
@@ -55,6 +56,7 @@ class Settings:
     runs: bool = False
     branches: bool = False
     elsewhere: str = ""
+    is_config: bool = False
 
     def is_set(self, name: str) -> bool:
         """True where it is set at all."""

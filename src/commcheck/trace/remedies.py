@@ -49,8 +49,10 @@ DDP_VIEW = setting(
 FSDP_PREFETCH = setting(
     "FullyShardedDataParallel(backward_prefetch=BackwardPrefetch.BACKWARD_PRE, "
     "forward_prefetch=True, limit_all_gathers=True)",
-    "FSDP1: gathers the next unit while this one computes. Costs the memory of one more unit.",
-    "FSDP1：计算当前单元时预取下一单元，代价是多占一个单元的显存。",
+    "FSDP1: gathers the next unit while this one computes. Costs the memory of one more unit. "
+    "forward_prefetch only where each step runs the same units in the same order.",
+    "FSDP1：计算当前单元时预取下一单元，代价是多占一个单元的显存。forward_prefetch 仅适用于"
+    "每步以相同顺序执行相同单元的模型。",
 )
 FSDP2_PREFETCH = setting(
     "set_modules_to_forward_prefetch / set_modules_to_backward_prefetch",

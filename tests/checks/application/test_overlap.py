@@ -9,10 +9,10 @@ from commcheck.frameworks.causes import (
     CONNECTIONS,
     NO_EFFECT,
     OFF,
-    PREFETCH_OFF,
     SYNCHRONOUS,
     UNUSED,
 )
+from commcheck.frameworks.causes_fsdp import ONE_UNIT, PREFETCH_OFF
 from commcheck.model import Cause, Kind, Status
 from tests.checks.application.jobs import MEGATRON, answers
 from tests.checks.conftest import Judge
@@ -52,5 +52,6 @@ def test_nobody_or_unknown(judged: Judge) -> None:
 
 
 def test_causes_of_files_are_declared_here() -> None:
-    """It is found by ``analyze config``, tested with its files."""
+    """They are found by ``analyze config``, and tested with its files."""
     assert SYNCHRONOUS in CHECK.causes
+    assert ONE_UNIT in CHECK.causes
