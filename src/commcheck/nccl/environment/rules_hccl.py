@@ -267,6 +267,6 @@ RULES: Final[tuple[EnvRule, ...]] = (
     each("HENV-009", "no HCCL debugging aid is on", _hccl_aids),
     each("HENV-010", "Ascend logs errors", _ascend_level),
     each("HENV-012", "HCCL_ALGO is one that HCCL takes", _hccl_algorithm, weighty=True),
-    EnvRule("HENV-014", "the rank table names each NPU once", _rank_table),
+    EnvRule("HENV-014", "the rank table is sound", _rank_table),
     each("HENV-013", "the product takes HCCL's resend time", _hccl_resend, weighty=True),
 )
