@@ -206,6 +206,44 @@ def test_at_level0_no_core_is_told_and_what_is_no_communication_computes(tmp_pat
     assert facts == told
 
 
+OF_HCCL = """\
+1,0,allreduceAicpuKernel,x,AI_CPU,1774670741777400.0\t,95.0,1,1
+1,0,AivKernel,x,AI_VECTOR_CORE,1774670741777400.0\t,90.0,1,40
+1,0,aiv_all_reduce_bfloat16_t,x,AI_VECTOR_CORE,1774670741777401.0\t,80.0,1,40
+"""
+
+
+def test_kernels_of_hccl_itself_are_no_computing(tmp_path: Path) -> None:
+    """On Atlas A3 HCCL runs its operators on AI CPUs, with AIV on vector cores: no overlap."""
+    (told,) = kerneltable.read(write(tmp_path / "kernel_details.csv", KERNELS))
+    (facts,) = kerneltable.read(write(tmp_path / "kernel_details.csv", KERNELS + OF_HCCL))
+    assert facts == told
+    assert facts.steps[0].exposed_ns == 90_000
+    alone = "".join(line for line in KERNELS.splitlines(True) if "hcom_" not in line) + OF_HCCL
+    (facts,) = kerneltable.read(write(tmp_path / "kernel_details.csv", alone))
+    assert (facts.steps[0].comm_ns, facts.steps[0].exposed_ns) == (95_000, 95_000)
+
+
+@pytest.mark.parametrize("united", [True, False])
+def test_a_trace_whose_operators_run_on_ai_cpus_tells_the_same(
+    tmp_path: Path, united: bool
+) -> None:
+    paths, _ = made(tmp_path, npu=True, layers=4, kernels=3)
+    if not united:
+        without_overlap_rows(paths[0])
+    want = facts_of(paths[0])
+    events: list[dict[str, Any]] = json.loads(paths[0].read_text())
+    (hardware,) = (e["pid"] for e in events if e.get("args", {}).get("name") == "Ascend Hardware")
+    for each in list(events):
+        if each["name"].startswith("hcom_"):
+            each["name"] = each["name"].replace("allReduce_", "allReduce_AicpuKernel")
+            kernel = {"name": "allreduceAicpuKernel", "args": {"Task Type": "AI_CPU"}}
+            events.append({**each, **kernel, "pid": hardware, "tid": 99})
+    assert "hcom_allReduce_AicpuKernel_844_" in str(events)
+    write(paths[0], json.dumps(events))
+    assert facts_of(paths[0]) == want
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -19,7 +19,13 @@ from commcheck.trace.names import Kind
 from commcheck.trace.source import Source
 from commcheck.trace.store import Trace, Transfer
 
-_OPERATOR: Final = regex(r"^hcom_(?P<kind>[A-Za-z]+?)_*(?P<ids>[\d_]*)(@(?P<group>.*))?$")
+_OPERATOR: Final = regex(
+    r"^hcom_(?P<kind>[A-Za-z]+?)_*(?:AicpuKernel_*)?(?P<ids>[\d_]*)(@(?P<group>.*))?$"
+)
+OF_HCCL: Final = regex(r"AicpuKernel(_\d+)?$|^AivKernel|^aiv_(all_|reduce|broadcast|scatter)")
+"""Kernels by which HCCL runs an operator itself, on AI CPUs or vector cores: HCCL_OP_EXPANSION_MODE
+AI_CPU, the default of Atlas A3, and AIV. They are no computing, and the operator has their time."""
+
 COMPUTE: Final = regex(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
 MEMORY: Final = regex(r"MEMCPY|MEMSET|SDMA", re.I)
 _STEP: Final = regex(r"^ProfilerStep#\d+$")
@@ -78,6 +84,7 @@ def _settle(
     united = any(
         processes.get(row[0]) == "Overlap Analysis" and name in _ROWS for row, name, _ in held
     )
+    told = any(transfer_named(name) for _, name, _ in held)
     for (row, name, task), (starts, ends) in held.items():
         process, thread = processes.get(row[0], ""), threads.get(row, row[1])
         kind = Kind.OTHER
@@ -89,6 +96,8 @@ def _settle(
             if transfer is not None:
                 transfer = transfer._replace(about=groups.get(transfer.group, ""))
                 kind = Kind.OPERATOR if united else Kind.COMM
+        elif process == "Ascend Hardware" and OF_HCCL.search(name):
+            kind = Kind.OTHER if told or united else Kind.COMM
         elif process == "Ascend Hardware" and MEMORY.search(task or name):
             kind = Kind.MEM
         elif process == "Ascend Hardware" and COMPUTE.search(task):

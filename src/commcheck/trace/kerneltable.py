@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from commcheck.files import lines_of, opened
-from commcheck.trace.ascend import COMPUTE, MEMORY, transfer_named
+from commcheck.lazy import dataclass
+from commcheck.trace.ascend import COMPUTE, MEMORY, OF_HCCL, transfer_named
 from commcheck.trace.facts import RankFacts
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.names import Kind
@@ -37,10 +38,51 @@ Spans = dict[str, tuple[int, int]]
 """First start and last end by step."""
 
 
+class _Row(NamedTuple):
+    """A row as it counts; times in ns."""
+
+    kind: Kind
+    name: str
+    start: int
+    end: int
+    stream: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What is read of a table. ``of_hccl``: kernels that count only where no operator does."""
+
+    trace: Trace
+    steps: Spans = field(default_factory=dict)
+    of_hccl: list[_Row] = field(default_factory=list)
+
+    def add(self, row: _Row) -> None:
+        """An event of the device, and of its step."""
+        transfer = transfer_named(row.name)
+        # Operators carry their number in their name: one code for all of a kind.
+        name = transfer.kind if transfer else row.name
+        device = self.trace.device("npu")
+        code = self.trace.code(row.kind, name, "npu", row.stream)
+        index = device.add(row.start, row.end, code)
+        if transfer is not None:
+            device.transfers[index] = (transfer, -1)
+        if row.step:
+            first, last = self.steps.get(row.step, (row.start, row.end))
+            self.steps[row.step] = (min(first, row.start), max(last, row.end))
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        if not any(device.transfers for device in self.trace.devices.values()):
+            for row in self.of_hccl:
+                self.add(row)
+        _number(self.trace, self.steps)
+
+
 def read(path: Path) -> tuple[RankFacts, ...]:
     """The facts of the table's rank. Raises ``Foreign`` where it is no such table."""
     trace = Trace(path.name, layout="ascend", backend="hccl", rank=rank_beside(path))
-    steps: Spans = {}
+    rows = _Table(trace)
     try:
         with TextIOWrapper(opened(path), newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(lines_of(file, _LINE_MOST))
@@ -49,12 +91,12 @@ def read(path: Path) -> tuple[RankFacts, ...]:
                 what = f"has no column {missing[0]!r}; expected kernel_details.csv of torch_npu"
                 raise Foreign(str(path), what)
             for number, row in enumerate(table, 2):
-                _take(path, number, row, trace, steps)
+                _take(path, number, row, rows)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise Foreign(str(path), f"cannot be read as a table: {error}") from None
+    rows.end()
     if not trace.devices:
         raise Foreign(str(path), "has no row of a kernel; expected one for each")
-    _number(trace, steps)
     note = "from a table of kernels: whether they waited for their launches is not in it"
     return tuple(
         replace(
@@ -66,9 +108,7 @@ def read(path: Path) -> tuple[RankFacts, ...]:
     )
 
 
-def _take(
-    path: Path, number: int, row: Mapping[str, str | None], trace: Trace, steps: Spans
-) -> None:
+def _take(path: Path, number: int, row: Mapping[str, str | None], table: _Table) -> None:
     def ns(column: str) -> int:
         try:
             return nanoseconds((row.get(column) or "").strip())
@@ -76,8 +116,7 @@ def _take(
             raise Foreign(str(path), f"line {number}: {column}: {error}") from None
 
     name, core = row.get(_NAME) or "", row.get(_CORE) or ""
-    transfer = transfer_named(name)
-    if transfer is not None:
+    if transfer_named(name) is not None or OF_HCCL.search(name):
         kind = Kind.COMM
     elif COMPUTE.search(core):
         kind = Kind.COMPUTE
@@ -88,18 +127,12 @@ def _take(
     else:
         return
     start = ns(_START)
-    end = start + ns(_DURATION)
     stream = (row.get("Stream ID") or "").strip() or _UNTOLD
-    # Operators carry their number in their name: one code for all of a kind.
-    code = trace.code(kind, transfer.kind if transfer else name, "npu", stream)
-    device = trace.device("npu")
-    index = device.add(start, end, code)
-    if transfer is not None:
-        device.transfers[index] = (transfer, -1)
-    step = (row.get(_STEP) or "").strip()
-    if step:
-        first, last = steps.get(step, (start, end))
-        steps[step] = (min(first, start), max(last, end))
+    read = _Row(kind, name, start, start + ns(_DURATION), stream, (row.get(_STEP) or "").strip())
+    if OF_HCCL.search(name):
+        table.of_hccl.append(read)
+    else:
+        table.add(read)
 
 
 def _number(trace: Trace, steps: Spans) -> None:
