@@ -15,16 +15,10 @@ from typing import Final
 from commcheck.lazy import regex
 from commcheck.trace import hcclgroups, names
 from commcheck.trace.chrome import Event, closed, times
+from commcheck.trace.hcclnames import OF_HCCL, transfer_named
 from commcheck.trace.names import Kind
 from commcheck.trace.source import Source
 from commcheck.trace.store import Trace, Transfer
-
-_OPERATOR: Final = regex(
-    r"^hcom_(?P<kind>[A-Za-z]+?)_*(?:AicpuKernel_*)?(?P<ids>[\d_]*)(@(?P<group>.*))?$"
-)
-OF_HCCL: Final = regex(r"AicpuKernel(_\d+)?$|^AivKernel|^aiv_(all_|reduce|broadcast|scatter)")
-"""Kernels by which HCCL runs an operator itself, on AI CPUs or vector cores: HCCL_OP_EXPANSION_MODE
-AI_CPU, the default of Atlas A3, and AIV. They are no computing, and the operator has their time."""
 
 COMPUTE: Final = regex(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
 MEMORY: Final = regex(r"MEMCPY|MEMSET|SDMA", re.I)
@@ -110,17 +104,3 @@ def _settle(
             index = device.add(start, end, code)
             if transfer is not None:
                 device.transfers[index] = (transfer, -1)
-
-
-def transfer_named(name: str) -> Transfer | None:
-    """What an operator moves, by its name: kind and group; None where it is no operator."""
-    operator = _OPERATOR.match(name)
-    if operator is None:
-        return None
-    return Transfer(
-        kind=names.collective(operator["kind"]),
-        group=operator["group"] or operator["ids"].partition("_")[0],
-        group_size=0,
-        size_bytes=None,
-        about="",
-    )

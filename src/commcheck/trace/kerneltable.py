@@ -17,8 +17,9 @@ from typing import Final, NamedTuple
 
 from commcheck.files import lines_of, opened
 from commcheck.lazy import dataclass
-from commcheck.trace.ascend import COMPUTE, MEMORY, OF_HCCL, transfer_named
+from commcheck.trace.ascend import COMPUTE, MEMORY
 from commcheck.trace.facts import RankFacts
+from commcheck.trace.hcclnames import OF_HCCL, transfer_named
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.names import Kind
 from commcheck.trace.read import rank_beside
