@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,74 @@ def test_sends_are_what_the_file_beside_the_trace_calls_their_group(
     assert step.exposed_ns > 0
 
 
-def test_what_tells_no_group(tmp_path: Path) -> None:
-    trace = tmp_path / "trace_view.json"
-    for text in ("", "[1]", '{"parallel_group_info": 7}', '{"parallel_group_info": {"a": 7}}'):
-        write(tmp_path / hcclgroups.NAME, text)
-        assert set(hcclgroups.beside(trace).values()) <= {""}
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[1]", "{}", '{"parallel_group_info": 7}', '{"distributed_args": 7}'),
+        '{"parallel_group_info": {"a": 7}, "distributed_args": {"world_size": "8"}}',
+    ],
+)
+def test_what_tells_no_group(tmp_path: Path, text: str) -> None:
+    write(tmp_path / hcclgroups.NAME, text)
+    groups = hcclgroups.beside(tmp_path / "trace_view.json")
+    assert (dict(groups.by_id), groups.world) == ({}, None)
+
+
+def parallel(folder: Path, *, told: bool = True, **options: Any) -> list[Path]:
+    """Folders of four ranks of two data-parallel groups, 0 and 2, 1 and 3, as torch_npu leaves
+    them; ``told``: with the file that tells the groups."""
+    paths, _ = made(folder / "made", npu=True, ranks=4, kernels=3, **options)
+    views = []
+    for rank, path in enumerate(paths):
+        key = f"192.0.2.7%eth0_60000_0_17388955077563{rank % 2}"
+        number = str(hcclgroups.hash_of(key))
+        # Rows are numbered on each rank anew, whatever groups it has.
+        text = path.read_text().replace("Group 0 Communication", f"Group {rank} Communication")
+        text = re.sub(
+            r"(hcom_allReduce__)844(_\d+_1)@\d+", rf"\g<1>{number[-3:]}\g<2>@{number}", text
+        )
+        home = folder / f"node-0{rank // 2 + 1}_{4000 + rank}_2026030110000{rank}123_ascend_pt"
+        (home / "ASCEND_PROFILER_OUTPUT").mkdir(parents=True)
+        write(home / f"profiler_info_{rank}.json", "{}")
+        views.append(write(home / "ASCEND_PROFILER_OUTPUT" / "trace_view.json", text))
+        groups = {
+            "192.0.2.7%eth0_60000_0_1": {
+                "group_name": "default_group",
+                "global_ranks": [0, 1, 2, 3],
+            },
+            key: {"group_name": "dp_cp", "global_ranks": [rank % 2, rank % 2 + 2]},
+        }
+        if told:
+            write(home / "profiler_metadata.json", json.dumps({"parallel_group_info": groups}))
+    shutil.rmtree(folder / "made")
+    return views
+
+
+def test_ranks_are_matched_within_the_groups_that_stand_beside_the_traces(tmp_path: Path) -> None:
+    parallel(tmp_path, straggler=2, straggler_factor=1.35)
+    job, _ = job_facts([tmp_path])
+    assert job.world == 4
+    assert [move.group_size for move in job.ranks[0].moved] == [2]
+    (verdict, *_) = (each.verdict for each in analyse_traces([tmp_path]).results[0].findings)
+    assert verdict.cause is not None
+    assert (verdict.cause.slug, "rank 2" in verdict.hosts) == ("trace-straggler", True)
+    assert verdict.reason.endswith("certain")
+
+
+def test_without_that_file_it_is_said_what_tells_the_groups(tmp_path: Path) -> None:
+    parallel(tmp_path, told=False, straggler=2, straggler_factor=1.35)
+    analysis = analyse_traces([tmp_path])
+    assert any("leave profiler_metadata.json, which tells" in note for note in analysis.notes)
+
+
+def test_a_late_rank_may_be_among_those_that_are_not_seen(tmp_path: Path) -> None:
+    """Without its trace all that the others show is exposed communication."""
+    views = parallel(tmp_path, straggler=2, straggler_factor=1.35)
+    analysis = analyse_traces([views[1], views[3]])
+    (verdict, *_) = (each.verdict for each in analysis.results[0].findings)
+    assert verdict.reason.endswith(
+        "likely; against it: of 4 ranks 2 are seen: they may wait for one of the others"
+    )
 
 
 def test_table_of_steps(tmp_path: Path) -> None:
@@ -291,7 +355,8 @@ HCCL = {
 
 
 def test_what_hccl_counted_itself_stands_beside_the_trace(tmp_path: Path) -> None:
-    (path,), _ = made(tmp_path, npu=True, layers=2, kernels=2, steps=2, ranks=1)
+    options = {"layers": 2, "kernels": 2, "steps": 2, "ranks": 1, "overlap": 0.0, "busbw": 5.0}
+    (path,), _ = made(tmp_path, npu=True, **options)
     (tmp_path / "view").mkdir()
     view = path.rename(tmp_path / "view" / "trace_view.json")
     write(view.with_name("communication.json"), json.dumps(HCCL))
@@ -300,6 +365,8 @@ def test_what_hccl_counted_itself_stands_beside_the_trace(tmp_path: Path) -> Non
     assert line.strip() == (
         "of HCCL's own time 67% waits for the peer, HCCS 40.0 GB/s, RDMA 20.0 GB/s"
     )
+    reasons = [finding.verdict.reason for finding in analysis.results[0].findings]
+    assert "of HCCL's own time 67 % waits for the peer: give the traces of all ranks" in reasons[0]
     job, problems = job_facts([view.parent])
     assert problems == {}
     hccl = job.ranks[0].hccl

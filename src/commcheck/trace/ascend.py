@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from commcheck.lazy import regex
@@ -64,7 +64,9 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
             start, end = times(path, event)
             starts.append(start)
             ends.append(end)
-    _settle(trace, processes, threads, held, hcclgroups.beside(path))
+    groups = hcclgroups.beside(path)
+    trace.world = groups.world
+    _settle(trace, processes, threads, held, groups)
 
 
 def _settle(
@@ -72,7 +74,7 @@ def _settle(
     processes: dict[str, str],
     threads: dict[Row, str],
     held: dict[tuple[Row, str, str], tuple[array[int], array[int]]],
-    groups: Mapping[str, str],
+    groups: hcclgroups.Groups,
 ) -> None:
     device = trace.device("npu")
     united = any(
@@ -88,7 +90,7 @@ def _settle(
         elif process in ("HCCL", "Communication"):
             transfer = None if thread.startswith("Plane") else transfer_named(name)
             if transfer is not None:
-                transfer = transfer._replace(about=groups.get(transfer.group, ""))
+                transfer = groups.told(transfer)
                 kind = Kind.OPERATOR if united else Kind.COMM
         elif process == "Ascend Hardware" and OF_HCCL.search(name):
             kind = Kind.OTHER if told or united else Kind.COMM

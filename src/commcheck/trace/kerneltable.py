@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from commcheck.files import lines_of, opened
 from commcheck.lazy import dataclass
+from commcheck.trace import hcclgroups
 from commcheck.trace.ascend import COMPUTE, MEMORY
 from commcheck.trace.facts import RankFacts
 from commcheck.trace.hcclnames import OF_HCCL, transfer_named
@@ -55,6 +56,7 @@ class _Table:
     """What is read of a table. ``of_hccl``: kernels that count only where no operator does."""
 
     trace: Trace
+    groups: hcclgroups.Groups
     steps: Spans = field(default_factory=dict)
     of_hccl: list[_Row] = field(default_factory=list)
 
@@ -67,7 +69,7 @@ class _Table:
         code = self.trace.code(row.kind, name, "npu", row.stream)
         index = device.add(row.start, row.end, code)
         if transfer is not None:
-            device.transfers[index] = (transfer, -1)
+            device.transfers[index] = (self.groups.told(transfer), -1)
         if row.step:
             first, last = self.steps.get(row.step, (row.start, row.end))
             self.steps[row.step] = (min(first, row.start), max(last, row.end))
@@ -83,7 +85,8 @@ class _Table:
 def read(path: Path) -> tuple[RankFacts, ...]:
     """The facts of the table's rank. Raises ``Foreign`` where it is no such table."""
     trace = Trace(path.name, layout="ascend", backend="hccl", rank=rank_beside(path))
-    rows = _Table(trace)
+    rows = _Table(trace, hcclgroups.beside(path))
+    trace.world = rows.groups.world
     try:
         with TextIOWrapper(opened(path), newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(lines_of(file, _LINE_MOST))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.files import read_whole
+from commcheck.trace import hcclgroups
 from commcheck.trace.facts import RankFacts, Step
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.read import rank_beside
@@ -94,7 +95,7 @@ def _facts(path: Path, rank: str, steps: tuple[Step, ...], ranks: int) -> RankFa
         device="npu",
         layout="table",
         host="",
-        world=ranks if ranks > 1 else None,
+        world=ranks if ranks > 1 else hcclgroups.beside(path).world,
         backend="hccl",
         library="",
         framework="",
