@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from commcheck.errors import UsageError
 from commcheck.trace import hcclgroups, hccltable, kerneltable, steptable
 from commcheck.trace.job import job_facts
 from commcheck.trace.offline import analyse_traces
+from commcheck.trace.read import host_of
 from tests.trace.chrome import write
 from tests.trace.expected import assert_identity, facts_of, made
 
@@ -144,8 +146,90 @@ def test_ranks_are_matched_within_the_groups_that_stand_beside_the_traces(tmp_pa
     assert [move.group_size for move in job.ranks[0].moved] == [2]
     (verdict, *_) = (each.verdict for each in analyse_traces([tmp_path]).results[0].findings)
     assert verdict.cause is not None
-    assert (verdict.cause.slug, "rank 2" in verdict.hosts) == ("trace-straggler", True)
+    assert (verdict.cause.slug, verdict.hosts) == ("trace-straggler", ("rank 2", "node-02"))
     assert verdict.reason.endswith("certain")
+
+
+@pytest.mark.parametrize(
+    ("folder", "host"),
+    [
+        ("node-02_4002_20260301100002123_ascend_pt/ASCEND_PROFILER_OUTPUT", "node-02"),
+        ("gpu_pool_7_4002_20260301100002123_ascend_ms", "gpu_pool_7"),
+        ("worker-2_20260301100002123_ascend_pt", ""),  # a name of the user's own
+        ("traces", ""),
+    ],
+)
+def test_the_host_of_a_folder(folder: str, host: str, tmp_path: Path) -> None:
+    assert host_of(tmp_path / folder / "trace_view.json") == host
+
+
+def raw(view: Path, *, kept: str = "") -> Path:
+    """The folder of a rank as the profiler leaves it where its text was not written yet."""
+    folder = view.parent.parent
+    shutil.rmtree(view.parent)
+    (folder / "PROF_000001_20260301_A" / "device_0").mkdir(parents=True)
+    write(folder / "PROF_000001_20260301_A" / "device_0" / "sample.json", "{}")
+    if kept:
+        view.parent.mkdir()
+        write(view.with_name(kept), "x")
+    return folder
+
+
+def test_folders_without_text_are_told_with_what_writes_it(tmp_path: Path) -> None:
+    for view in parallel(tmp_path):
+        raw(view)
+    with pytest.raises(UsageError) as told:
+        job_facts([tmp_path])
+    *lines, last = str(told.value).splitlines()
+    call = f"from torch_npu.profiler.profiler import analyse; analyse('{tmp_path}')"
+    assert len(lines) == 3
+    assert all("is not exported yet" in line and call in line for line in lines)
+    assert "1 more are not exported" in last
+
+
+def test_a_rank_without_text_is_an_error_and_the_others_are_judged(tmp_path: Path) -> None:
+    views = parallel(tmp_path, straggler=2, straggler_factor=1.35)
+    folder = raw(views[2])
+    job, problems = job_facts([tmp_path])
+    assert [rank.rank for rank in job.ranks] == [0, 1, 3]
+    assert list(problems) == [folder.name]
+    assert "is not exported yet: python3 -c" in problems[folder.name]
+    # Of another run that was killed nothing is missed.
+    shutil.copytree(folder, tmp_path / "node-01_9_20260301090001123_ascend_pt")
+    (tmp_path / "node-01_9_20260301090001123_ascend_pt" / "profiler_info_2.json").rename(
+        tmp_path / "node-01_9_20260301090001123_ascend_pt" / "profiler_info_0.json"
+    )
+    assert list(job_facts([tmp_path])[1]) == [folder.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("w_1_20260301100001123_ascend_ms", "from mindspore.profiler.profiler import analyse"),
+        ("PROF_000001_20260301_A", "msprof --export=on --output="),
+    ],
+)
+def test_each_profiler_has_its_own_way(name: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / name / "device_0").mkdir(parents=True)
+    write(tmp_path / name / "device_0" / "sample.json", "{}")
+    for top in (tmp_path, tmp_path / name):
+        with pytest.raises(UsageError, match=told):
+            job_facts([top])
+
+
+def test_databases_and_archives_are_told_apart(tmp_path: Path) -> None:
+    (view, *_) = parallel(tmp_path)
+    folder = raw(view, kept="ascend_pytorch_profiler_0.db")
+    with pytest.raises(UsageError, match="exported as a database alone; profile with export_type"):
+        job_facts([folder])
+    database = write(tmp_path / "profiler.db", "SQLite format 3\0")
+    with pytest.raises(UsageError, match=r"is a database; expected .*, with export_type Text"):
+        job_facts([database])
+    archive = tmp_path / "traces.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(database, "profiler.db")
+    with pytest.raises(UsageError, match=r"is an archive \(tar -xf\); give the folder"):
+        job_facts([archive])
 
 
 def test_without_that_file_it_is_said_what_tells_the_groups(tmp_path: Path) -> None:

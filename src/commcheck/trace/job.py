@@ -11,9 +11,12 @@ from commcheck.errors import UsageError
 from commcheck.trace import hccltable, kerneltable, steptable
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.manyfiles import Watch, read_all
+from commcheck.trace.read import rank_beside
 from commcheck.trace.together import gathered
+from commcheck.trace.unexported import unexported
 
 _SUFFIXES: Final = (".json", ".json.gz")
+_TOLD_MOST: Final = 3
 _TABLES: Final = (*steptable.NAMES, *kerneltable.NAMES)
 
 
@@ -32,14 +35,24 @@ def job_facts(
         re.compile("|".join(kernels))
     except re.error as error:
         raise UsageError(f"error: {kernels}: no pattern: {error} [trace]") from None
-    found, searched = _find(paths)
-    return gathered(read_all(found, kernels, workers, watch), searched)
+    found, searched, raw = _find(paths)
+    job, problems = gathered(read_all(found, kernels, workers, watch), searched)
+    read = {rank.rank for rank in job.ranks} - {None}
+    # Of a rank that was read, too, it is that of another run.
+    left = {
+        folder.name: problem
+        for folder, problem in raw.items()
+        if rank_beside(folder / "FRAMEWORK") not in read
+    }
+    return job, {**problems, **left}
 
 
-def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path]]:
-    """The files to read, and which of them a folder was searched for: those may be no traces."""
+def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path], Mapping[Path, str]]:
+    """The files to read, which of them a folder was searched for, since those may be no traces, and
+    why folders of a profiler hold none."""
     named: dict[Path, None] = {}
     searched: set[Path] = set()
+    raw: dict[Path, str] = {}
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: error: no such file or folder [trace]")
@@ -51,12 +64,18 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path]]:
             for each in path.rglob("*")
             if each.is_file() and (each.name.endswith(_SUFFIXES) or each.name in _TABLES)
         )
-        chosen = _best(inside)
+        mine = unexported(path)
+        chosen = [each for each in _best(inside) if not mine.keys() & set(each.parents)]
+        if mine and not chosen:
+            told = list(mine.values())[:_TOLD_MOST]
+            more = [f"{path}: error: {len(mine) - len(told)} more are not exported [trace]"]
+            raise UsageError(*told, *(more if len(mine) > len(told) else ()))
+        raw.update(mine)
         if not chosen:
             raise UsageError(f"{path}: error: no .json or .json.gz below this folder [trace]")
         named.update(dict.fromkeys(chosen))
         searched.update(chosen)
-    return list(named), searched
+    return list(named), searched, raw
 
 
 def _best(inside: Sequence[Path]) -> list[Path]:

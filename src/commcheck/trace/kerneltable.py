@@ -23,7 +23,7 @@ from commcheck.trace.facts import RankFacts
 from commcheck.trace.hcclnames import OF_HCCL, transfer_named
 from commcheck.trace.microseconds import nanoseconds
 from commcheck.trace.names import Kind
-from commcheck.trace.read import rank_beside
+from commcheck.trace.read import host_of, rank_beside
 from commcheck.trace.source import Foreign
 from commcheck.trace.steps import measure
 from commcheck.trace.store import Annotation, Trace
@@ -85,6 +85,7 @@ class _Table:
 def read(path: Path) -> tuple[RankFacts, ...]:
     """The facts of the table's rank. Raises ``Foreign`` where it is no such table."""
     trace = Trace(path.name, layout="ascend", backend="hccl", rank=rank_beside(path))
+    trace.host = host_of(path)
     rows = _Table(trace, hcclgroups.beside(path))
     trace.world = rows.groups.world
     try:

@@ -15,7 +15,7 @@ from commcheck.files import read_whole
 from commcheck.trace import hcclgroups
 from commcheck.trace.facts import RankFacts, Step
 from commcheck.trace.microseconds import nanoseconds
-from commcheck.trace.read import rank_beside
+from commcheck.trace.read import host_of, rank_beside
 from commcheck.trace.source import Foreign
 
 NAMES: Final = ("step_trace_time.csv", "cluster_step_trace_time.csv")
@@ -94,7 +94,7 @@ def _facts(path: Path, rank: str, steps: tuple[Step, ...], ranks: int) -> RankFa
         rank=int(rank) if rank.isdecimal() else rank_beside(path),
         device="npu",
         layout="table",
-        host="",
+        host=host_of(path),
         world=ranks if ranks > 1 else hcclgroups.beside(path).world,
         backend="hccl",
         library="",
