@@ -66,6 +66,36 @@ def test_operators_are_counted_and_their_planes_are_not(tmp_path: Path) -> None:
     assert move.busbw_gbytes is None
 
 
+def test_small_operators_are_told_by_their_count_and_type(tmp_path: Path) -> None:
+    options = {"bucket_mb": 0.4, "layer_mb": 0.4, "layers": 60, "kernels": 2, "kernel_us": 20}
+    paths, expected = made(tmp_path, npu=True, alpha_us=150, **options)
+    (move,) = facts_of(paths[0]).moved
+    assert move.size_bytes == expected["ranks"]["0"]["collectives"]["allreduce"]["bytes"]
+    (verdict, *_) = (each.verdict for each in analyse_traces(paths).results[0].findings)
+    assert verdict.cause is not None
+    assert verdict.cause.slug == "trace-small-collectives"
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "size"),
+    [
+        ("allReduce", {"count": 5, "data_type": "INT16"}, 10),
+        ("allReduce", {"count": "5", "data_type": "INT16"}, None),
+        ("allReduce", {"count": 5, "data_type": "INVALID_TYPE"}, None),
+        ("allGather", {"count": 5, "data_type": "INT16"}, None),
+        ("allReduce", {}, None),
+    ],
+)
+def test_the_bytes_of_an_operator(
+    kind: str, args: dict[str, object], size: int | None, tmp_path: Path
+) -> None:
+    named = {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "HCCL"}}
+    only = {"ph": "X", "name": f"hcom_{kind}__844_0_1", "pid": 1, "tid": 0, "ts": "10.0", "dur": 2}
+    text = json.dumps([named, {**only, "args": args}])
+    facts = facts_of(write(tmp_path / "trace_view.json", text))
+    assert [call.transfer.size_bytes for call in facts.calls] == [size]
+
+
 KEY = "192.0.2.7%eth0_60000_0_1738895507756334"
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.trace import hcclgroups, names
 from commcheck.trace.chrome import Event, closed, times
-from commcheck.trace.hcclnames import OF_HCCL, transfer_named
+from commcheck.trace.hcclnames import OF_HCCL, WHOLE, bytes_of, transfer_named
 from commcheck.trace.names import Kind
 from commcheck.trace.source import Source
 from commcheck.trace.store import Trace, Transfer
@@ -36,6 +36,7 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
     processes: dict[str, str] = {}
     threads: dict[Row, str] = {}
     held: dict[tuple[Row, str, str], tuple[array[int], array[int]]] = {}
+    sizes: dict[tuple[Row, str], int | None] = {}
 
     def named() -> Iterator[Event]:
         for event in found:
@@ -58,7 +59,11 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
             trace.annotate(name, *times(path, event), trace.thread(*row))
         elif "cat" not in event:
             args = event.get("args")
-            task = str(args.get("Task Type", "")) if isinstance(args, dict) else ""
+            args = args if isinstance(args, dict) else {}
+            task = str(args.get("Task Type", ""))
+            if "data_type" in args:
+                size = bytes_of(args)
+                sizes[row, name] = size if sizes.get((row, name), size) == size else None
             # The processes' names may stand behind their events: what a row is, is settled below.
             starts, ends = held.setdefault((row, name, task), (array("q"), array("q")))
             start, end = times(path, event)
@@ -66,7 +71,7 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
             ends.append(end)
     groups = hcclgroups.beside(path)
     trace.world = groups.world
-    _settle(trace, processes, threads, held, groups)
+    _settle(trace, processes, threads, held, sizes, groups)
 
 
 def _settle(
@@ -74,6 +79,7 @@ def _settle(
     processes: dict[str, str],
     threads: dict[Row, str],
     held: dict[tuple[Row, str, str], tuple[array[int], array[int]]],
+    sizes: Mapping[tuple[Row, str], int | None],
     groups: hcclgroups.Groups,
 ) -> None:
     device = trace.device("npu")
@@ -90,7 +96,9 @@ def _settle(
         elif process in ("HCCL", "Communication"):
             transfer = None if thread.startswith("Plane") else transfer_named(name)
             if transfer is not None:
-                transfer = groups.told(transfer)
+                # Of an all-gather or a reduce-scatter it is what one rank gives or gets.
+                size = sizes.get((row, name)) if transfer.kind in WHOLE else None
+                transfer = groups.told(transfer)._replace(size_bytes=size)
                 kind = Kind.OPERATOR if united else Kind.COMM
         elif process == "Ascend Hardware" and OF_HCCL.search(name):
             kind = Kind.OTHER if told or united else Kind.COMM
