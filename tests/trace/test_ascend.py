@@ -262,6 +262,14 @@ def test_databases_and_archives_are_told_apart(tmp_path: Path) -> None:
         job_facts([archive])
 
 
+def test_a_job_on_npus_that_never_talks_is_told_its_own_activity(tmp_path: Path) -> None:
+    for view in parallel(tmp_path):
+        write(view, re.sub(r"hcom_\w+@\d+|Communication", "MatMul", view.read_text()))
+    (verdict,) = (each.verdict for each in analyse_traces([tmp_path]).results[0].findings)
+    assert "4 ranks and not one communication kernel" in verdict.reason
+    assert "profile whole steps with ProfilerActivity.NPU" in verdict.reason
+
+
 def test_without_that_file_it_is_said_what_tells_the_groups(tmp_path: Path) -> None:
     parallel(tmp_path, told=False, straggler=2, straggler_factor=1.35)
     analysis = analyse_traces([tmp_path])
@@ -382,6 +390,28 @@ def test_at_level0_no_core_is_told_and_what_is_no_communication_computes(tmp_pat
     (told,) = kerneltable.read(write(tmp_path / "kernel_details.csv", KERNELS))
     (facts,) = kerneltable.read(write(tmp_path / "kernel_details.csv", text))
     assert facts == told
+
+
+def test_the_table_of_msprof_tells_the_same_without_steps(tmp_path: Path) -> None:
+    names = KERNELS.replace("Step Id,", "").replace("\n1,", "\n")
+    text = (
+        names.replace(",Name,Type", ",Op Name,OP Type")
+        .replace("Accelerator Core", "Task Type")
+        .replace(
+            "Start Time(us),Duration(us),Wait", "Task Start Time(us),Task Duration(us),Task Wait"
+        )
+    )
+    (told,) = kerneltable.read(write(tmp_path / "kernel_details.csv", names))
+    (tmp_path / "PROF_000001_20260301_A" / "mindstudio_profiler_output").mkdir(parents=True)
+    table = tmp_path / "PROF_000001_20260301_A" / "mindstudio_profiler_output" / "x.csv"
+    write(table.with_name("op_summary_20260301110003.csv"), text)
+    for given in (
+        table.with_name("op_summary_20260301110003.csv"),
+        tmp_path / "PROF_000001_20260301_A",
+    ):
+        job, problems = job_facts([given])
+        (rank,) = job.ranks
+        assert (rank.steps, problems) == (told.steps, {})
 
 
 OF_HCCL = """\

@@ -13,11 +13,12 @@ from commcheck.trace.facts import JobFacts
 from commcheck.trace.manyfiles import Watch, read_all
 from commcheck.trace.read import rank_beside
 from commcheck.trace.together import gathered
-from commcheck.trace.unexported import unexported
+from commcheck.trace.unexported import OF_MSPROF, unexported
 
 _SUFFIXES: Final = (".json", ".json.gz")
 _TOLD_MOST: Final = 3
-_TABLES: Final = (*steptable.NAMES, *kerneltable.NAMES)
+_TABLES: Final = (steptable.is_one, kerneltable.is_one)
+"""Of tables, too, the first kind tells more."""
 
 
 def job_facts(
@@ -62,7 +63,8 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path], Mapping[Path, s
         inside = sorted(
             each
             for each in path.rglob("*")
-            if each.is_file() and (each.name.endswith(_SUFFIXES) or each.name in _TABLES)
+            if each.is_file()
+            and (each.name.endswith(_SUFFIXES) or any(is_one(each.name) for is_one in _TABLES))
         )
         mine = unexported(path)
         chosen = [each for each in _best(inside) if not mine.keys() & set(each.parents)]
@@ -81,6 +83,7 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path], Mapping[Path, s
 def _best(inside: Sequence[Path]) -> list[Path]:
     """Of what torch_npu leaves in a folder what tells most; else all that may be traces."""
     views = [each for each in inside if each.name.startswith("trace_view.json")]
-    for names in (steptable.NAMES, kerneltable.NAMES):
-        views = views or [each for each in inside if each.name in names]
+    views = views or [each for each in inside if OF_MSPROF.fullmatch(each.name)]
+    for is_one in _TABLES:
+        views = views or [each for each in inside if is_one(each.name)]
     return views or [each for each in inside if each.name != hccltable.NAME]

@@ -1,9 +1,9 @@
 """torch_npu's kernel_details.csv: every kernel and operator of a rank, where no trace is at hand.
 
-Source: torch_npu profiler/analysis, MindStudio "kernel_details" and "op_summary". Times in
-microseconds; a start may end in a tab. Communication operators carry N/A for their ids. Without
-``schedule=``, and for some asynchronous warm-ups, there is no ``Step Id``; at Level0, the default,
-no core is told.
+So is msprof's op_summary_TIME.csv, with other names of its columns and no steps. Source: torch_npu
+profiler/analysis, MindStudio "kernel_details" and "op_summary". Times in microseconds; a start may
+end in a tab. Communication operators carry N/A for their ids. Without ``schedule=``, and for some
+asynchronous warm-ups, there is no ``Step Id``; at Level0, the default, no core is told.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from commcheck.files import lines_of, opened
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
 from commcheck.trace import hcclgroups
 from commcheck.trace.ascend import COMPUTE, MEMORY
 from commcheck.trace.facts import RankFacts
@@ -28,9 +28,15 @@ from commcheck.trace.source import Foreign
 from commcheck.trace.steps import measure
 from commcheck.trace.store import Annotation, Trace
 
-NAMES: Final = ("kernel_details.csv",)
+_FILE: Final = regex(r"kernel_details\.csv|op_summary_\w+\.csv")
 _NAME, _START, _DURATION = "Name", "Start Time(us)", "Duration(us)"
 _CORE, _STEP = "Accelerator Core", "Step Id"
+_OF_MSPROF: Final = {
+    "Op Name": _NAME,
+    "Task Type": _CORE,
+    "Task Start Time(us)": _START,
+    "Task Duration(us)": _DURATION,
+}
 _UNTOLD: Final = "N/A"
 _NEEDED: Final = (_NAME, _CORE, _START, _DURATION)
 
@@ -82,6 +88,11 @@ class _Table:
         _number(self.trace, self.steps)
 
 
+def is_one(name: str) -> bool:
+    """True where a file of that name is such a table."""
+    return _FILE.fullmatch(name) is not None
+
+
 def read(path: Path) -> tuple[RankFacts, ...]:
     """The facts of the table's rank. Raises ``Foreign`` where it is no such table."""
     trace = Trace(path.name, layout="ascend", backend="hccl", rank=rank_beside(path))
@@ -91,7 +102,8 @@ def read(path: Path) -> tuple[RankFacts, ...]:
     try:
         with TextIOWrapper(opened(path), newline="", encoding="utf-8-sig") as file:
             table = csv.DictReader(lines_of(file, _LINE_MOST))
-            missing = [name for name in _NEEDED if name not in (table.fieldnames or ())]
+            table.fieldnames = [_OF_MSPROF.get(name, name) for name in table.fieldnames or ()]
+            missing = [name for name in _NEEDED if name not in table.fieldnames]
             if missing:
                 what = f"has no column {missing[0]!r}; expected kernel_details.csv of torch_npu"
                 raise Foreign(str(path), what)

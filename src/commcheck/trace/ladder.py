@@ -68,9 +68,11 @@ def _silence(job: JobFacts) -> Verdict | None:
         )
     called = sum(rank.records for rank in job.ranks)
     though = f", though the host calls {called:,} collectives" if called else ""
+    device = "NPU" if _common(job, "accelerator") == "npu" else "CUDA"
     reason = (
         f"{job.world} ranks and not one communication kernel in the trace{though}: it proves "
-        "nothing; profile whole steps with ProfilerActivity.CUDA, or name your library's kernels"
+        f"nothing; profile whole steps with ProfilerActivity.{device}, or name your library's "
+        "kernels"
     )
     return Verdict(status=Status.ERROR, kind=Kind.CHECK, error="NoCommunication", reason=reason)
 

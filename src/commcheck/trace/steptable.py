@@ -26,6 +26,11 @@ _BYTES_MOST: Final = 64 << 20
 """A row is a step of a rank, some hundred bytes, and all are held."""
 
 
+def is_one(name: str) -> bool:
+    """True where a file of that name is such a table."""
+    return name in NAMES
+
+
 def read(path: Path) -> tuple[RankFacts, ...]:
     """The facts of every rank in the table. Raises ``Foreign`` where it is no such table."""
     try:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.lazy import regex
+from commcheck.trace import kerneltable, steptable
 from commcheck.trace.source import Foreign
 
 _RANKED: Final = regex(r".+_ascend_(?:pt|ms)")
 _MSPROF: Final = regex(r"PROF_\w+")
-_TEXT: Final = regex(
-    r"trace_view\.json(?:\.gz)?|(?:step_trace_time|kernel_details)\.csv|msprof_\w+\.json"
-)
+OF_MSPROF: Final = regex(r"msprof_\w+\.json")
+"""The trace that msprof writes."""
 
 
 def unexported(top: Path) -> Mapping[Path, str]:
@@ -34,9 +34,14 @@ def unexported(top: Path) -> Mapping[Path, str]:
     ]
     for folder in sorted((*ranked, *alone)):
         files = [each for each in folder.rglob("*") if each.is_file()]
-        if files and not any(_TEXT.fullmatch(each.name) for each in files):
+        if files and not any(_is_text(each.name) for each in files):
             found[folder] = str(Foreign(str(folder), _why(folder, files)))
     return found
+
+
+def _is_text(name: str) -> bool:
+    is_trace = name.startswith("trace_view.json") or OF_MSPROF.fullmatch(name) is not None
+    return is_trace or steptable.is_one(name) or kerneltable.is_one(name)
 
 
 def _why(folder: Path, files: list[Path]) -> str:
