@@ -480,6 +480,8 @@ def test_hosts_that_cannot_be_told_apart_and_libraries() -> None:
 def test_what_hccl_uses_against_what_is_set() -> None:
     set_ = on("", "HCCL_RDMA_TC=136 HCCL_CONNECT_TIMEOUT=0120 HCCL_DETERMINISTIC=TRUE", kind="dump")
     echo = on("", "HCCL_RDMA_TC=132 HCCL_DETERMINISTIC=true", "npu", ECHO)
+    spaced = on("", "HCCL_OP_RETRY_ENABLE=L0:0,~~L1:1", kind="dump")
+    assert said(spaced, on("", "HCCL_OP_RETRY_ENABLE=L0:0,L1:1", "npu", ECHO)) == {}
     rulings = judge(Case((set_, echo))).rulings
     (found,) = rulings["HENV-011"].found
     assert found.reason == "HCCL_RDMA_TC=136 (there), but HCCL says 132"

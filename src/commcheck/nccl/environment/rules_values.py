@@ -176,7 +176,7 @@ def _same(name: str, want: str, echoed: str) -> bool:
     param = params().get(name)
     if name.startswith("HCCL_"):
         left, right_ = number(want), number(echoed)
-        same = want.strip().lower() == echoed.strip().lower()
+        same = want.replace(" ", "").lower() == echoed.replace(" ", "").lower()
         return same or (left.is_plain and right_.is_plain and left.value == right_.value)
     if param is not None and param.is_integer:
         return number(want).value == number(echoed).value
