@@ -341,6 +341,7 @@ TABLES = [
     (table(NPU_0, ("0", "node-02", "0", "192.0.2.2")), "rank_id 0 stands there 2 times"),
     (table(NPU_0, ("1", "node-01", "0", "192.0.2.2")), "device_id 0 of node-01 stands there 2"),
     (table(NPU_0, NPU_1, status="initializing"), "it is not complete yet"),
+    ('{"status": "initializing"}', "it is not complete yet; MindCluster completes it"),
     (GROUPS, ""),
     (table(NPU_0, NPU_1, server_count="2"), ""),
     (table(NPU_0, NPU_1, server_count="3"), "server_count is 3, and server_list has 2"),

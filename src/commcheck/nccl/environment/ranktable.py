@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from commcheck.kube.manifest import config_maps, documents
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,10 @@ class RankTable:
     def faults(self) -> Iterator[str]:
         """What no rank table may say."""
         if self.status and self.status != "completed":
-            yield f"its status is {self.status!r}: it is not complete yet"
+            yield (
+                f"its status is {self.status!r}: it is not complete yet; MindCluster completes it "
+                "(hccl-controller, ascend-operator) when every pod has its NPUs"
+            )
         elif self.whole:
             yield from self._servers()
             yield from self._ranks()
@@ -149,7 +152,7 @@ def _listed(words: list[str]) -> str:
 
 def rank_tables(text: str, where: str) -> tuple[RankTable, ...]:
     """The tables of a text, or in the ConfigMaps of one; none where it is something else."""
-    if "server_list" not in text:
+    if "server_list" not in text and not _IS_BEGUN.search(text):
         return ()
     try:
         told = json.loads(text)
@@ -167,7 +170,7 @@ def rank_tables(text: str, where: str) -> tuple[RankTable, ...]:
     groups = told.get("server_group_list")
     parts = [told, *(groups if isinstance(groups, list) else ())]
     tables = (_table(part, told, where) for part in parts if isinstance(part, dict))
-    return tuple(table for table in tables if table.npus)
+    return tuple(table for table in tables if table.npus or table.status == _BEGUN)
 
 
 def _table(part: dict[str, Any], whole: dict[str, Any], where: str) -> RankTable:
@@ -206,6 +209,10 @@ def _table(part: dict[str, Any], whole: dict[str, Any], where: str) -> RankTable
 
 _SUPER_POD: Final = "1.2"
 """The version whose super pods HCCL reads."""
+
+_BEGUN: Final = "initializing"
+"""The status of a table of MindCluster that names nobody yet."""
+_IS_BEGUN: Final = regex(rf'"status"\s*:\s*"{_BEGUN}"')
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
