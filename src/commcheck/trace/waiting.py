@@ -150,6 +150,6 @@ def _by_table(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
             "waiting_percent_of_step": percent(waited),
             "idle_percent_of_step": percent(least.share("idle_ns") or 0.0),
         },
-        tuple(rank.name for rank in late),
+        tuple(dict.fromkeys(name for rank in late for name in (rank.name, rank.host) if name)),
     )
     return Waiting((rung,), explains=is_much, against=_UNTOLD)
