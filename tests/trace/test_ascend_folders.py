@@ -102,6 +102,9 @@ def test_folders_without_text_are_told_with_what_writes_it(tmp_path: Path) -> No
 def test_a_rank_without_text_is_an_error_and_the_others_are_judged(tmp_path: Path) -> None:
     views = parallel(tmp_path, straggler=2, straggler_factor=1.35)
     folder = raw(views[2])
+    # Also where a shell names each of them.
+    job, problems = job_facts(sorted(tmp_path.iterdir()))
+    assert list(problems) == [folder.name]
     job, problems = job_facts([tmp_path])
     assert [rank.rank for rank in job.ranks] == [0, 1, 3]
     assert list(problems) == [folder.name]

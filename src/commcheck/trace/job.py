@@ -67,16 +67,16 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path], Mapping[Path, s
             and (each.name.endswith(_SUFFIXES) or any(is_one(each.name) for is_one in _TABLES))
         )
         mine = unexported(path)
-        chosen = [each for each in _best(inside) if not mine.keys() & set(each.parents)]
-        if mine and not chosen:
-            told = list(mine.values())[:_TOLD_MOST]
-            more = [f"{path}: error: {len(mine) - len(told)} more are not exported [trace]"]
-            raise UsageError(*told, *(more if len(mine) > len(told) else ()))
         raw.update(mine)
-        if not chosen:
+        chosen = [each for each in _best(inside) if not mine.keys() & set(each.parents)]
+        if not chosen and not mine:
             raise UsageError(f"{path}: error: no .json or .json.gz below this folder [trace]")
         named.update(dict.fromkeys(chosen))
         searched.update(chosen)
+    if raw and not named:
+        told = list(raw.values())[:_TOLD_MOST]
+        more = [f"error: {len(raw) - len(told)} more are not exported [trace]"]
+        raise UsageError(*told, *(more if len(raw) > len(told) else ()))
     return list(named), searched, raw
 
 
