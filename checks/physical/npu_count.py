@@ -58,7 +58,8 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     got = len(seen.smi.chips)
     found = sum(each.vendor == "ascend" for each in machine.accelerators)
     wanted = want.count.value if want.count.value is not None else found
-    ids = sorted({chip.npu for chip in seen.smi.chips})
+    # A module of Atlas A3 has two chips, and each of them an id of its own.
+    ids = sorted(chip.physical for chip in seen.smi.chips)
     measured = {"npus": got, "npu_ids": ids}
     if got < wanted:
         of = want.count.origin if want.count.value is not None else "what the host itself shows"

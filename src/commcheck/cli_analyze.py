@@ -163,8 +163,9 @@ def sweep(**options: Any) -> int:
 def trace(**options: Any) -> int:
     """Analyse the traces of a training step: torch.profiler or torch_npu, one file a rank.
 
-    PATH is a .json or .json.gz, or a folder of them. One rank is enough to see exposed
-    communication; late ranks show only beside the others.
+    PATH is a .json or .json.gz, or a folder of them, also as torch_npu (*_ascend_pt), MindSpore
+    (*_ascend_ms) and msprof (PROF_*) leave it. One rank is enough to see exposed communication;
+    late ranks show only beside the others.
     """
     from commcheck.offline import trace as command
 

@@ -103,6 +103,8 @@ def test_faults_that_need_a_persona_meet_on_one_host() -> None:
         npus = faults[name].change(npus)
     assert [npu.number for npu in npus.npus if not npu.link_up] == [5]
     assert [npu.number for npu in npus.npus if npu.address is None] == [3]
+    (supernode,) = cast(1, ["ascend-910c"])
+    assert len(faults["npu-tls-on"].change(supernode).npus) == 16
     (amazon,) = cast(1, ["h100-efa"])
     for name in ("efa-no-provider", "efa-retransmits"):
         amazon = faults[name].change(amazon)

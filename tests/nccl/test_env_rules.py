@@ -113,6 +113,12 @@ TABLE = [
     ("ENV-008", "NCCL_IB_TIMEOUT=22~~#~~big", NOTHING, "warn"),
     ("ENV-008", "NCCL_IB_HCA=mlx5_0,~~mlx5_1", NOTHING, "fail"),
     ("ENV-008", "NCCL_SOCKET_IFNAME=eth0", NOTHING, "right"),
+    # As MindCluster's documents write it: HCCL takes blanks out of these.
+    ("ENV-008", "HCCL_OP_RETRY_ENABLE=L0:0,~~L1:1,~~L2:1", NOTHING, "right"),
+    ("ENV-008", "HCCL_OP_RETRY_PARAMS=MaxCnt:3,~~HoldTime:5000", NOTHING, "right"),
+    ("ENV-008", "HCCL_DFS_CONFIG=task_exception:on,~~inconsistent_check:off", NOTHING, "right"),
+    ("ENV-008", "HCCL_OP_RETRY_ENABLE=L1:1,~~L2:1~~#~~A3", NOTHING, "fail"),
+    ("ENV-008", "HCCL_SOCKET_IFNAME=eth0,~~eth1", NOTHING, "fail"),
     ("ENV-010", f"NCCL_IB_DISABLE=1 {FAR}", HOST, "fail"),
     ("ENV-010", "NCCL_IB_DISABLE=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=8", HOST, "warn"),
     ("ENV-010", "NCCL_IB_DISABLE=1", replace(HOST, rdma=False), "right"),
@@ -320,6 +326,10 @@ TABLE = [
     ("RAS-010", "", NOTHING, "right"),
     ("HENV-001", "HCCL_CONNECT_TIMEOUT=60", NOTHING, "fail"),
     ("HENV-001", "HCCL_DETERMINISTIC=yes", NOTHING, "fail"),
+    ("HENV-001", "HCCL_DETERMINISTIC=TRUE", NOTHING, "right"),
+    ("HENV-001", "HCCL_INTER_HCCS_DISABLE=false", NOTHING, "right"),
+    ("HENV-001", "HCCL_INTER_HCCS_DISABLE=0", NOTHING, "fail"),
+    ("HENV-001", "HCCL_SOCKET_FAMILY=af_inet", NOTHING, "fail"),
     ("HENV-001", "HCCL_CONNECT_TIMEOUT=600", NOTHING, "right"),
     ("HENV-003", "HCCL_RDMA_TC=130", HOST, "fail"),
     ("HENV-003", "HCCL_RDMA_TC=104", HOST, "fail"),
@@ -339,6 +349,10 @@ TABLE = [
     ("HENV-006", "HCCL_INTRA_ROCE_ENABLE=1 HCCL_INTRA_PCIE_ENABLE=1", NOTHING, "fail"),
     ("HENV-006", "HCCL_INTRA_ROCE_ENABLE=1", NOTHING, "warn"),
     ("HENV-006", "HCCL_INTRA_PCIE_ENABLE=1", NOTHING, "right"),
+    ("HENV-006", "HCCL_INTRA_ROCE_ENABLE=0", NOTHING, "fail"),
+    ("HENV-006", "HCCL_INTRA_PCIE_ENABLE=0", NOTHING, "fail"),
+    ("HENV-006", "HCCL_INTRA_ROCE_ENABLE=0 HCCL_INTRA_PCIE_ENABLE=1", NOTHING, "right"),
+    ("HENV-006", "HCCL_INTRA_ROCE_ENABLE=0 HCCL_INTRA_PCIE_ENABLE=0", NOTHING, "right"),
     ("HENV-007", "HCCL_WHITELIST_DISABLE=0", NOTHING, "fail"),
     ("HENV-007", "HCCL_WHITELIST_DISABLE=1", NOTHING, "right"),
     ("HENV-007", "HCCL_WHITELIST_DISABLE=0 HCCL_WHITELIST_FILE=/x", NOTHING, "unknown"),
@@ -466,6 +480,8 @@ def test_hosts_that_cannot_be_told_apart_and_libraries() -> None:
 def test_what_hccl_uses_against_what_is_set() -> None:
     set_ = on("", "HCCL_RDMA_TC=136 HCCL_CONNECT_TIMEOUT=0120 HCCL_DETERMINISTIC=TRUE", kind="dump")
     echo = on("", "HCCL_RDMA_TC=132 HCCL_DETERMINISTIC=true", "npu", ECHO)
+    spaced = on("", "HCCL_OP_RETRY_ENABLE=L0:0,~~L1:1", kind="dump")
+    assert said(spaced, on("", "HCCL_OP_RETRY_ENABLE=L0:0,L1:1", "npu", ECHO)) == {}
     rulings = judge(Case((set_, echo))).rulings
     (found,) = rulings["HENV-011"].found
     assert found.reason == "HCCL_RDMA_TC=136 (there), but HCCL says 132"

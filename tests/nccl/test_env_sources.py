@@ -309,6 +309,22 @@ def table(*npus: tuple[str, str, str, str], **more: object) -> str:
 
 
 NPU_0, NPU_1 = ("0", "node-01", "0", "192.0.2.1"), ("1", "node-02", "0", "192.0.2.2")
+
+
+def super_pods(
+    pods: dict[str, list[str]], devices: tuple[str, str] = ("7", "8"), version: str = "1.2"
+) -> str:
+    """A table of two servers with an NPU each, in these super pods."""
+    whole = json.loads(table(NPU_0, NPU_1, version=version))
+    for server, device in zip(whole["server_list"], devices, strict=True):
+        server["device"][0]["super_device_id"] = device
+    whole["super_pod_list"] = [
+        {"super_pod_id": name, "server_list": [{"server_id": each} for each in servers]}
+        for name, servers in pods.items()
+    ]
+    return json.dumps(whole)
+
+
 GROUPS = json.dumps(
     {
         "status": "completed",
@@ -325,7 +341,39 @@ TABLES = [
     (table(NPU_0, ("0", "node-02", "0", "192.0.2.2")), "rank_id 0 stands there 2 times"),
     (table(NPU_0, ("1", "node-01", "0", "192.0.2.2")), "device_id 0 of node-01 stands there 2"),
     (table(NPU_0, NPU_1, status="initializing"), "it is not complete yet"),
+    ('{"status": "initializing"}', "it is not complete yet; MindCluster completes it"),
     (GROUPS, ""),
+    (table(NPU_0, NPU_1, server_count="2"), ""),
+    (table(NPU_0, NPU_1, server_count="3"), "server_count is 3, and server_list has 2"),
+    (
+        table(NPU_0, ("2", "node-02", "0", "192.0.2.2")),
+        "2 NPUs, and none is rank 1: ranks are numbered from 0 without a gap",
+    ),
+    (
+        table(NPU_0, ("1", "node-02", "0", "192.0.2.300")),
+        "device_ip '192.0.2.300' is no address: rank 1 (device 0 of node-02)",
+    ),
+    (table(NPU_0, ("1", "node-02", "0", "192.0.2.2,2001:db8::2")), ""),
+    (
+        table(NPU_0, NPU_1).replace(', "device_ip": "192.0.2.2"', ""),
+        "no device_ip, which several servers need: rank 1 (device 0 of node-02)",
+    ),
+    (table(NPU_0).replace(', "device_ip": "192.0.2.1"', ""), ""),
+    (table(NPU_0, NPU_1).replace("node-02", "node-01"), "server_id node-01 stands there 2 times"),
+    (super_pods({"0": ["node-01", "node-02"]}), ""),
+    (super_pods({"0": ["node-01"]}), "server node-02 is in no super pod"),
+    (
+        super_pods({"0": ["node-01", "node-02", "node-03"]}),
+        "super_pod_list has server node-03, and server_list does not",
+    ),
+    (
+        super_pods({"0": ["node-01", "node-02"]}, devices=("7", "7")),
+        "super pod 0: super_device_id 7 stands there 2 times",
+    ),
+    (super_pods({"0": ["node-01"], "1": ["node-02"]}, devices=("7", "7")), ""),
+    (super_pods({"0": ["node-01", "node-02"]}, devices=("7", "")), "no super_device_id, which"),
+    # HCCL reads no super pods from a table of the older version.
+    (super_pods({"0": ["node-01"]}, version="1.0"), ""),
 ]
 
 
@@ -333,7 +381,7 @@ TABLES = [
 def test_a_rank_table(text: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / "hccl.json").write_text(text)
     analysis = analyse_env([str(tmp_path / "hccl.json")])
-    (finding,) = analysis.results[0].findings
+    finding = analysis.results[0].findings[0]
     assert fault in finding.verdict.reason
     cause = RANK_TABLE if fault else None
     assert (finding.verdict.cause, finding.verdict.status is Status.FAIL) == (cause, bool(fault))

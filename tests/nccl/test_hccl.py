@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.model import Kind, Status, Verdict
+from commcheck.model import Cause, Kind, Status, Verdict
 from commcheck.nccl import causes_hccl
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job
@@ -464,3 +464,42 @@ def test_the_heartbeat_of_old_and_new_releases(tmp_path: Path, before: str) -> N
         ),
     )
     assert "STUCK of 192.0.2.11 device 3" in verdict.reason
+
+
+WAITED = """\
+EI0002: [PID: 7277] 2026-01-05-10:59:30.645.648 The wait execution of the Notify register times out. \
+Reason: The Notify register has not received the Notify record from remote rank [unknown].base \
+information: [streamID:[2282987520], taskID[5], tag[AllReduce_192.0.2.40%eth0_60000_0_17], AlgType(\
+level 0-1-2):[fullmesh-ring-ring].] task information: [
+there are(is) 1 abnormal device(s):
+\tCluster Exception Location[IP/ID]:[192.0.2.40/1], Arrival Time:[Mon Jan  5 10:56:34 2026], \
+Discoverer:[192.0.2.41/0], ExceptionType:[Heartbeat Lost Occurred], Possible Reason:1. Process has \
+exited, 2. Network Disconnected
+]
+"""
+STUCK = """\
+EI0006: [PID: 15618] 2026-01-05-11:32:29.335.888 Getting socket times out. Reason: Remote Rank did \
+not send the data in time. Please check the reason for the rank being stuck
+        TraceBack (most recent call last):
+        Transport init error. Reason: [Create][DestLink]Create Dest error! createLink \
+para:rank[11]-localUserrank[11]-localIpAddr[192.0.2.12/11], dst_rank[3]-remoteUserrank[3]-\
+remote_ip_addr[192.0.2.11/3]
+"""
+
+
+@pytest.mark.parametrize("worker", ["", "(Worker_TP11 pid=15618) ERROR 01-05 11:32:59 [x.py:35] "])
+@pytest.mark.parametrize("far", [0, 3 << 20], ids=["begin", "far behind"])
+@pytest.mark.parametrize(
+    ("text", "cause", "reason"),
+    [
+        (WAITED, causes_hccl.HCCL_HEARTBEAT, "the heartbeat says LOST of 192.0.2.40 device 1"),
+        (STUCK, causes_hccl.HCCL_LINK, "1 rank waits for rank 3 (192.0.2.11 device 3)"),
+    ],
+)
+def test_whom_a_rank_waits_for_stands_behind_its_code_in_a_jobs_output(
+    tmp_path: Path, text: str, cause: Cause, reason: str, far: int, worker: str
+) -> None:
+    before = "loss 1.25\n" * (far // 10)
+    said = only(tmp_path, before + "".join(worker + line for line in text.splitlines(True)))
+    assert said.cause is cause
+    assert said.reason.startswith(reason)

@@ -63,6 +63,36 @@ def test_operators_are_counted_and_their_planes_are_not(tmp_path: Path) -> None:
     assert move.busbw_gbytes is None
 
 
+def test_small_operators_are_told_by_their_count_and_type(tmp_path: Path) -> None:
+    options = {"bucket_mb": 0.4, "layer_mb": 0.4, "layers": 60, "kernels": 2, "kernel_us": 20}
+    paths, expected = made(tmp_path, npu=True, alpha_us=150, **options)
+    (move,) = facts_of(paths[0]).moved
+    assert move.size_bytes == expected["ranks"]["0"]["collectives"]["allreduce"]["bytes"]
+    (verdict, *_) = (each.verdict for each in analyse_traces(paths).results[0].findings)
+    assert verdict.cause is not None
+    assert verdict.cause.slug == "trace-small-collectives"
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "size"),
+    [
+        ("allReduce", {"count": 5, "data_type": "INT16"}, 10),
+        ("allReduce", {"count": "5", "data_type": "INT16"}, None),
+        ("allReduce", {"count": 5, "data_type": "INVALID_TYPE"}, None),
+        ("allGather", {"count": 5, "data_type": "INT16"}, None),
+        ("allReduce", {}, None),
+    ],
+)
+def test_the_bytes_of_an_operator(
+    kind: str, args: dict[str, object], size: int | None, tmp_path: Path
+) -> None:
+    named = {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "HCCL"}}
+    only = {"ph": "X", "name": f"hcom_{kind}__844_0_1", "pid": 1, "tid": 0, "ts": "10.0", "dur": 2}
+    text = json.dumps([named, {**only, "args": args}])
+    facts = facts_of(write(tmp_path / "trace_view.json", text))
+    assert [call.transfer.size_bytes for call in facts.calls] == [size]
+
+
 KEY = "192.0.2.7%eth0_60000_0_1738895507756334"
 
 
@@ -93,11 +123,17 @@ def test_sends_are_what_the_file_beside_the_trace_calls_their_group(
     assert step.exposed_ns > 0
 
 
-def test_what_tells_no_group(tmp_path: Path) -> None:
-    trace = tmp_path / "trace_view.json"
-    for text in ("", "[1]", '{"parallel_group_info": 7}', '{"parallel_group_info": {"a": 7}}'):
-        write(tmp_path / hcclgroups.NAME, text)
-        assert set(hcclgroups.beside(trace).values()) <= {""}
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[1]", "{}", '{"parallel_group_info": 7}', '{"distributed_args": 7}'),
+        '{"parallel_group_info": {"a": 7}, "distributed_args": {"world_size": "8"}}',
+    ],
+)
+def test_what_tells_no_group(tmp_path: Path, text: str) -> None:
+    write(tmp_path / hcclgroups.NAME, text)
+    groups = hcclgroups.beside(tmp_path / "trace_view.json")
+    assert (dict(groups.by_id), groups.world) == ({}, None)
 
 
 def test_table_of_steps(tmp_path: Path) -> None:
@@ -206,6 +242,66 @@ def test_at_level0_no_core_is_told_and_what_is_no_communication_computes(tmp_pat
     assert facts == told
 
 
+def test_the_table_of_msprof_tells_the_same_without_steps(tmp_path: Path) -> None:
+    names = KERNELS.replace("Step Id,", "").replace("\n1,", "\n")
+    text = (
+        names.replace(",Name,Type", ",Op Name,OP Type")
+        .replace("Accelerator Core", "Task Type")
+        .replace(
+            "Start Time(us),Duration(us),Wait", "Task Start Time(us),Task Duration(us),Task Wait"
+        )
+    )
+    (told,) = kerneltable.read(write(tmp_path / "kernel_details.csv", names))
+    (tmp_path / "PROF_000001_20260301_A" / "mindstudio_profiler_output").mkdir(parents=True)
+    table = tmp_path / "PROF_000001_20260301_A" / "mindstudio_profiler_output" / "x.csv"
+    write(table.with_name("op_summary_20260301110003.csv"), text)
+    for given in (
+        table.with_name("op_summary_20260301110003.csv"),
+        tmp_path / "PROF_000001_20260301_A",
+    ):
+        job, problems = job_facts([given])
+        (rank,) = job.ranks
+        assert (rank.steps, problems) == (told.steps, {})
+
+
+OF_HCCL = """\
+1,0,allreduceAicpuKernel,x,AI_CPU,1774670741777400.0\t,95.0,1,1
+1,0,AivKernel,x,AI_VECTOR_CORE,1774670741777400.0\t,90.0,1,40
+1,0,aiv_all_reduce_bfloat16_t,x,AI_VECTOR_CORE,1774670741777401.0\t,80.0,1,40
+"""
+
+
+def test_kernels_of_hccl_itself_are_no_computing(tmp_path: Path) -> None:
+    """On Atlas A3 HCCL runs its operators on AI CPUs, with AIV on vector cores: no overlap."""
+    (told,) = kerneltable.read(write(tmp_path / "kernel_details.csv", KERNELS))
+    (facts,) = kerneltable.read(write(tmp_path / "kernel_details.csv", KERNELS + OF_HCCL))
+    assert facts == told
+    assert facts.steps[0].exposed_ns == 90_000
+    alone = "".join(line for line in KERNELS.splitlines(True) if "hcom_" not in line) + OF_HCCL
+    (facts,) = kerneltable.read(write(tmp_path / "kernel_details.csv", alone))
+    assert (facts.steps[0].comm_ns, facts.steps[0].exposed_ns) == (95_000, 95_000)
+
+
+@pytest.mark.parametrize("united", [True, False])
+def test_a_trace_whose_operators_run_on_ai_cpus_tells_the_same(
+    tmp_path: Path, united: bool
+) -> None:
+    paths, _ = made(tmp_path, npu=True, layers=4, kernels=3)
+    if not united:
+        without_overlap_rows(paths[0])
+    want = facts_of(paths[0])
+    events: list[dict[str, Any]] = json.loads(paths[0].read_text())
+    (hardware,) = (e["pid"] for e in events if e.get("args", {}).get("name") == "Ascend Hardware")
+    for each in list(events):
+        if each["name"].startswith("hcom_"):
+            each["name"] = each["name"].replace("allReduce_", "allReduce_AicpuKernel")
+            kernel = {"name": "allreduceAicpuKernel", "args": {"Task Type": "AI_CPU"}}
+            events.append({**each, **kernel, "pid": hardware, "tid": 99})
+    assert "hcom_allReduce_AicpuKernel_844_" in str(events)
+    write(paths[0], json.dumps(events))
+    assert facts_of(paths[0]) == want
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -253,7 +349,8 @@ HCCL = {
 
 
 def test_what_hccl_counted_itself_stands_beside_the_trace(tmp_path: Path) -> None:
-    (path,), _ = made(tmp_path, npu=True, layers=2, kernels=2, steps=2, ranks=1)
+    options = {"layers": 2, "kernels": 2, "steps": 2, "ranks": 1, "overlap": 0.0, "busbw": 5.0}
+    (path,), _ = made(tmp_path, npu=True, **options)
     (tmp_path / "view").mkdir()
     view = path.rename(tmp_path / "view" / "trace_view.json")
     write(view.with_name("communication.json"), json.dumps(HCCL))
@@ -262,6 +359,8 @@ def test_what_hccl_counted_itself_stands_beside_the_trace(tmp_path: Path) -> Non
     assert line.strip() == (
         "of HCCL's own time 67% waits for the peer, HCCS 40.0 GB/s, RDMA 20.0 GB/s"
     )
+    reasons = [finding.verdict.reason for finding in analysis.results[0].findings]
+    assert "of HCCL's own time 67 % waits for the peer: give the traces of all ranks" in reasons[0]
     job, problems = job_facts([view.parent])
     assert problems == {}
     hccl = job.ranks[0].hccl

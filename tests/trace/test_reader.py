@@ -183,6 +183,34 @@ def test_a_graph_launches_many_kernels(tmp_path: Path) -> None:
         assert list(trace.devices["0"].launch_start) == [10_000] * 3
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["fast", "slow"])
+def test_operators_of_hccl_that_torch_npu_writes_through_kineto(
+    tmp_path: Path, turned: bool
+) -> None:
+    """They have a category of their own; kernels by which HCCL runs them are no computing."""
+
+    def npu(name: str, ts: float, dur: float, stream: int = 47, cat: str = "kernel") -> Event:
+        return x(cat, name, ts, dur, tid=stream, streamId=stream)
+
+    found = [
+        step(2, 100, 100),
+        npu("MatMulV2_ND_ND_FP32", 100, 40),
+        npu("hcom_allReduce__844_0_1", 140, 30, 51, "collective_comm"),
+        npu("AivKernel", 140, 30, 52),
+        # A plugin for another device calls a host's call so.
+        x("collective_comm", "oneccl_allreduce", 150, 30, pid=99, tid=99),
+    ]
+    path = tmp_path / "msprof_1.2.pt.trace.json"
+    write(path, text_of([dict(reversed(each.items())) for each in found] if turned else found))
+    facts = facts_of(path)
+    (only,) = facts.steps
+    assert (only.compute_ns, only.comm_ns, only.exposed_ns) == (40_000, 30_000, 30_000)
+    assert (facts.backend, facts.accelerator) == ("hccl", "npu")
+    assert [(move.kind, move.group, move.count) for move in facts.moved] == [
+        ("allreduce", "844", 1)
+    ]
+
+
 def test_block_edges_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths, _ = made(tmp_path, ranks=1, steps=2, layers=2, kernels=2)
     whole = facts_of(paths[0])

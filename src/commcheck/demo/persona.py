@@ -21,12 +21,14 @@ class Persona:
     """A generation of hosts.
 
     ``change``: from an H100 host with RoCE at 400 Gb/s. ``declared``: what an inventory says of
-    such hosts; nothing of it is a default of commcheck.
+    such hosts; nothing of it is a default of commcheck. ``like``: other personas that can have its
+    faults as they are.
     """
 
     title: str
     change: Callable[[HostState], HostState]
     declared: Mapping[str, object]
+    like: tuple[str, ...] = ()
 
 
 def known_personas() -> Mapping[str, Persona]:
@@ -58,11 +60,11 @@ def cast(hosts: int, names: Sequence[str] = ()) -> list[HostState]:
 def become(name: str, host: HostState, known: Mapping[str, Persona]) -> HostState:
     """The host as one of that persona; only its own kind are its peers.
 
-    One that is of it already stays as it is, with what is broken there: faults that need a persona
-    may meet on one host.
+    One that is of it already, or of one like it, stays as it is, with what is broken there: faults
+    that need a persona may meet on one host, and peers stay peers.
     """
-    if ("commcheck_peers", name) in host.declared:
-        return host
     persona = known[name]
+    if any(("commcheck_peers", each) in host.declared for each in (name, *persona.like)):
+        return host
     declared = {**persona.declared, "commcheck_peers": name}
     return replace(persona.change(host), declared=tuple(declared.items()))

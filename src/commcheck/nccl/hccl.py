@@ -323,6 +323,10 @@ def _group(hccl: Hccl, text: str, at: At) -> None:
     if match := _AGENTS.search(text):
         hccl.failed_agents.update(int(each) for each in match[1].split(",") if each)
         hccl.root_at = hccl.root_at or at
+    _beats(hccl, text, at)
+
+
+def _beats(hccl: Hccl, text: str, at: At) -> None:
     match = _BEAT.search(text) or _LOCATION.search(text)
     if match and len(hccl.beats) < KEPT_MOST:
         status = {"Heartbeat Lost": "LOST", "Stuck": "STUCK", "Error cqe": "ERROR CQE"}
@@ -346,12 +350,15 @@ def _output(hccl: Hccl, text: str, at: At) -> bool:
     last = hccl.last_worker
     if last is not None and pid is rank is None and last.at in (at, (at[0], at[1] - 1)):
         pid = last.pid  # CANN's own text follows torch_npu's line on the process
-    if _code(hccl, text, at, _seconds(text), pid, rank):
-        if link := links.created(text, at):
-            hccl.links.append(link)
+    is_code = _code(hccl, text, at, _seconds(text), pid, rank)
+    # What a code is about may stand on its own line, or on those behind it.
+    link = links.created(text, at)
+    if link is not None and len(hccl.links) < KEPT_MOST:
+        hccl.links.append(link)
+    _beats(hccl, text, at)
+    if is_code:
         _probed(hccl, text, at)
-        return True
-    return _call(hccl, text, at, pid, rank)
+    return is_code or link is not None or _call(hccl, text, at, pid, rank)
 
 
 def _call(hccl: Hccl, text: str, at: At, pid: int | None, rank: int | None) -> bool:

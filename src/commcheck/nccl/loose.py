@@ -43,7 +43,10 @@ _RANK_LINE: Final = regex(
 _TAIL: Final = regex(r"Channel \d+(?:/\d+)? : \d+\[[0-9a-f]+\] -> \d+\[|NCCL INFO ")
 """What NCCL prints behind its head, which is lost here."""
 
-_ASCEND: Final = ("HCC", "EI00", "EI9999", "EJ00", "ROCE(", "RankID:", "NPU", "torch_npu")
+_ASCEND: Final = (
+    *("HCC", "EI00", "EI9999", "EJ00", "ROCE(", "RankID:", "NPU", "torch_npu"),
+    *("Cluster Exception Location", "createLink para:"),
+)
 """Marks of CANN's and torch_npu's lines."""
 
 _FENCE: Final = regex(r"^\s*(?:>\s?)*(?:`{3,}\w*\s*)?")

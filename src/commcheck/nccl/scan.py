@@ -19,8 +19,12 @@ CAREFUL_BYTES: Final = 1 << 20
 
 MARK: Final = b"NCCL"
 
-ASCEND: Final = (b"HCCL(", b"HCCP(", b"ROCE(", b"EI00", b"EI9999", b"EJ00", b"RankID:")
-"""Marks of lines of HCCL's modules, its codes, and torch_npu's lines on a process."""
+ASCEND: Final = (
+    *(b"HCCL(", b"HCCP(", b"ROCE(", b"EI00", b"EI9999", b"EJ00", b"RankID:"),
+    *(b"Cluster Exception Location", b"createLink para:"),
+)
+"""Marks of lines of HCCL's modules, its codes, torch_npu's lines on a process, and of those that
+follow a code in a job's output and say for whom a rank waits."""
 
 RARE: Final = (*ASCEND, b"Last error", b"RCCL version")
 """Marks of lines without ``NCCL`` that are read too, or that say so of the next line."""

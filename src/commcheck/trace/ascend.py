@@ -15,11 +15,11 @@ from typing import Final
 from commcheck.lazy import regex
 from commcheck.trace import hcclgroups, names
 from commcheck.trace.chrome import Event, closed, times
+from commcheck.trace.hcclnames import OF_HCCL, WHOLE, bytes_of, transfer_named
 from commcheck.trace.names import Kind
 from commcheck.trace.source import Source
 from commcheck.trace.store import Trace, Transfer
 
-_OPERATOR: Final = regex(r"^hcom_(?P<kind>[A-Za-z]+?)_*(?P<ids>[\d_]*)(@(?P<group>.*))?$")
 COMPUTE: Final = regex(r"AI_?CORE|AI_VECTOR|AIVEC|AI_?CPU|MIX_AI|DSA|FFTS", re.I)
 MEMORY: Final = regex(r"MEMCPY|MEMSET|SDMA", re.I)
 _STEP: Final = regex(r"^ProfilerStep#\d+$")
@@ -36,6 +36,7 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
     processes: dict[str, str] = {}
     threads: dict[Row, str] = {}
     held: dict[tuple[Row, str, str], tuple[array[int], array[int]]] = {}
+    sizes: dict[tuple[Row, str], int | None] = {}
 
     def named() -> Iterator[Event]:
         for event in found:
@@ -58,13 +59,19 @@ def scan(path: Source, found: Iterator[Event], trace: Trace) -> None:
             trace.annotate(name, *times(path, event), trace.thread(*row))
         elif "cat" not in event:
             args = event.get("args")
-            task = str(args.get("Task Type", "")) if isinstance(args, dict) else ""
+            args = args if isinstance(args, dict) else {}
+            task = str(args.get("Task Type", ""))
+            if "data_type" in args:
+                size = bytes_of(args)
+                sizes[row, name] = size if sizes.get((row, name), size) == size else None
             # The processes' names may stand behind their events: what a row is, is settled below.
             starts, ends = held.setdefault((row, name, task), (array("q"), array("q")))
             start, end = times(path, event)
             starts.append(start)
             ends.append(end)
-    _settle(trace, processes, threads, held, hcclgroups.beside(path))
+    groups = hcclgroups.beside(path)
+    trace.world = groups.world
+    _settle(trace, processes, threads, held, sizes, groups)
 
 
 def _settle(
@@ -72,12 +79,14 @@ def _settle(
     processes: dict[str, str],
     threads: dict[Row, str],
     held: dict[tuple[Row, str, str], tuple[array[int], array[int]]],
-    groups: Mapping[str, str],
+    sizes: Mapping[tuple[Row, str], int | None],
+    groups: hcclgroups.Groups,
 ) -> None:
     device = trace.device("npu")
     united = any(
         processes.get(row[0]) == "Overlap Analysis" and name in _ROWS for row, name, _ in held
     )
+    told = any(transfer_named(name) for _, name, _ in held)
     for (row, name, task), (starts, ends) in held.items():
         process, thread = processes.get(row[0], ""), threads.get(row, row[1])
         kind = Kind.OTHER
@@ -87,8 +96,12 @@ def _settle(
         elif process in ("HCCL", "Communication"):
             transfer = None if thread.startswith("Plane") else transfer_named(name)
             if transfer is not None:
-                transfer = transfer._replace(about=groups.get(transfer.group, ""))
+                # Of an all-gather or a reduce-scatter it is what one rank gives or gets.
+                size = sizes.get((row, name)) if transfer.kind in WHOLE else None
+                transfer = groups.told(transfer)._replace(size_bytes=size)
                 kind = Kind.OPERATOR if united else Kind.COMM
+        elif process == "Ascend Hardware" and OF_HCCL.search(name):
+            kind = Kind.OTHER if told or united else Kind.COMM
         elif process == "Ascend Hardware" and MEMORY.search(task or name):
             kind = Kind.MEM
         elif process == "Ascend Hardware" and COMPUTE.search(task):
@@ -101,17 +114,3 @@ def _settle(
             index = device.add(start, end, code)
             if transfer is not None:
                 device.transfers[index] = (transfer, -1)
-
-
-def transfer_named(name: str) -> Transfer | None:
-    """What an operator moves, by its name: kind and group; None where it is no operator."""
-    operator = _OPERATOR.match(name)
-    if operator is None:
-        return None
-    return Transfer(
-        kind=names.collective(operator["kind"]),
-        group=operator["group"] or operator["ids"].partition("_")[0],
-        group_size=0,
-        size_bytes=None,
-        about="",
-    )

@@ -24,6 +24,7 @@ from commcheck.trace.remedies import (
     MEGATRON_OVERLAP,
     NPU_CLOCKS,
     NPU_LAUNCHES,
+    NPU_LINKS,
     PREDICT,
     READS,
     TENSOR_OVERLAP,
@@ -163,6 +164,7 @@ IDLE = Cause(
             before=READS,
         ),
         NPU_LAUNCHES,
+        NPU_LINKS,
     ),
 )
 GATHER_BOUND = Cause(
@@ -213,6 +215,17 @@ SLOW_WIRE = Cause(
         "排除等待后，大消息的带宽仍低于该网络的实测值：问题在下层，或链路被其他流量占用。",
     ),
     remedies=(CLIMB_DOWN, MEASURE_WIRE, MEASURE_HCCL),
+)
+SLOW_LINK = Cause(
+    slug="trace-slow-link",
+    title=Words("Links of one rank are slower", "个别 rank 的链路偏慢"),
+    meaning=Words(
+        "By HCCL's own times, which hold no waiting, this rank moves less than its peers over the "
+        "same kind of link: its port, module, cable or switch port, or those of the other end.",
+        "按 HCCL 自身统计（不含对迟到 rank 的等待），该 rank 在同类链路上的带宽低于其他 rank："
+        "问题在其网口、光模块、线缆或交换机端口，或在对端 NPU。",
+    ),
+    remedies=(NPU_LINKS, CLIMB_DOWN, MEASURE_HCCL),
 )
 TENSOR_PARALLEL = Cause(
     slug="trace-tensor-parallel",
@@ -370,18 +383,7 @@ EXPOSED = Cause(
 )
 
 CAUSES: Final = (
-    STRAGGLER,
-    INPUT_BOUND,
-    HOST_PAUSE,
-    LAUNCH_BOUND,
-    IDLE,
-    GATHER_BOUND,
-    SMALL_COLLECTIVES,
-    NOT_OVERLAPPED,
-    SLOW_WIRE,
-    TENSOR_PARALLEL,
-    EXPERT_PARALLEL,
-    CONTEXT_PARALLEL,
-    PIPELINE_BUBBLE,
-    EXPOSED,
+    *(STRAGGLER, INPUT_BOUND, HOST_PAUSE, LAUNCH_BOUND, IDLE, GATHER_BOUND),
+    *(SMALL_COLLECTIVES, NOT_OVERLAPPED, SLOW_WIRE, SLOW_LINK),
+    *(TENSOR_PARALLEL, EXPERT_PARALLEL, CONTEXT_PARALLEL, PIPELINE_BUBBLE, EXPOSED),
 )

@@ -186,8 +186,9 @@ class RankFacts:
 
     @property
     def accelerator(self) -> str:
-        """The kind: "gpu", "npu" by torch_npu or what sums its files up, or "" for CPUs."""
-        return {"ascend": "npu", "table": "npu", "cpu": ""}.get(self.layout, "gpu")
+        """The kind: "gpu", "npu" by HCCL, torch_npu or what sums its files up, or "" for CPUs."""
+        other = "npu" if self.backend == "hccl" else "gpu"
+        return {"ascend": "npu", "table": "npu", "cpu": ""}.get(self.layout, other)
 
     @property
     def median_ns(self) -> int:

@@ -11,10 +11,14 @@ from commcheck.errors import UsageError
 from commcheck.trace import hccltable, kerneltable, steptable
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.manyfiles import Watch, read_all
+from commcheck.trace.read import rank_beside
 from commcheck.trace.together import gathered
+from commcheck.trace.unexported import OF_MSPROF, unexported
 
 _SUFFIXES: Final = (".json", ".json.gz")
-_TABLES: Final = (*steptable.NAMES, *kerneltable.NAMES)
+_TOLD_MOST: Final = 3
+_TABLES: Final = (steptable.is_one, kerneltable.is_one)
+"""Of tables, too, the first kind tells more."""
 
 
 def job_facts(
@@ -32,14 +36,24 @@ def job_facts(
         re.compile("|".join(kernels))
     except re.error as error:
         raise UsageError(f"error: {kernels}: no pattern: {error} [trace]") from None
-    found, searched = _find(paths)
-    return gathered(read_all(found, kernels, workers, watch), searched)
+    found, searched, raw = _find(paths)
+    job, problems = gathered(read_all(found, kernels, workers, watch), searched)
+    read = {rank.rank for rank in job.ranks} - {None}
+    # Of a rank that was read, too, it is that of another run.
+    left = {
+        folder.name: problem
+        for folder, problem in raw.items()
+        if rank_beside(folder / "FRAMEWORK") not in read
+    }
+    return job, {**problems, **left}
 
 
-def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path]]:
-    """The files to read, and which of them a folder was searched for: those may be no traces."""
+def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path], Mapping[Path, str]]:
+    """The files to read, which of them a folder was searched for, since those may be no traces, and
+    why folders of a profiler hold none."""
     named: dict[Path, None] = {}
     searched: set[Path] = set()
+    raw: dict[Path, str] = {}
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: error: no such file or folder [trace]")
@@ -49,19 +63,27 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path]]:
         inside = sorted(
             each
             for each in path.rglob("*")
-            if each.is_file() and (each.name.endswith(_SUFFIXES) or each.name in _TABLES)
+            if each.is_file()
+            and (each.name.endswith(_SUFFIXES) or any(is_one(each.name) for is_one in _TABLES))
         )
-        chosen = _best(inside)
-        if not chosen:
+        mine = unexported(path)
+        raw.update(mine)
+        chosen = [each for each in _best(inside) if not mine.keys() & set(each.parents)]
+        if not chosen and not mine:
             raise UsageError(f"{path}: error: no .json or .json.gz below this folder [trace]")
         named.update(dict.fromkeys(chosen))
         searched.update(chosen)
-    return list(named), searched
+    if raw and not named:
+        told = list(raw.values())[:_TOLD_MOST]
+        more = [f"error: {len(raw) - len(told)} more are not exported [trace]"]
+        raise UsageError(*told, *(more if len(raw) > len(told) else ()))
+    return list(named), searched, raw
 
 
 def _best(inside: Sequence[Path]) -> list[Path]:
     """Of what torch_npu leaves in a folder what tells most; else all that may be traces."""
     views = [each for each in inside if each.name.startswith("trace_view.json")]
-    for names in (steptable.NAMES, kerneltable.NAMES):
-        views = views or [each for each in inside if each.name in names]
+    views = views or [each for each in inside if OF_MSPROF.fullmatch(each.name)]
+    for is_one in _TABLES:
+        views = views or [each for each in inside if is_one(each.name)]
     return views or [each for each in inside if each.name != hccltable.NAME]

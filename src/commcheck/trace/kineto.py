@@ -27,7 +27,7 @@ from commcheck.trace.store import DECODER, Record, Trace, Transfer, seq_of, tran
 _WANTED: Final = (
     # ``sink`` knows the exact names; here a category too many does no harm. The commonest first.
     r"(?:kernel|cuda_runtime|cuda_driver|gpu_mem...|user_annotation|xpu_\w+|privateuse1_\w+"
-    r"|mtia_runtime|Kernel|Mem...|Runtime|concurrent_kernel)"
+    r"|mtia_runtime|Kernel|Mem...|Runtime|concurrent_kernel|collective_comm)"
 )
 _EVENT: Final = (
     # Each @ stands for blanks: those that the file has there.

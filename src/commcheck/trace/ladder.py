@@ -13,6 +13,7 @@ from commcheck.model import Kind, Status, Verdict
 from commcheck.trace.facts import JobFacts, RankFacts, most_exposed
 from commcheck.trace.host import host_rungs, idle_rung
 from commcheck.trace.limits import Limits
+from commcheck.trace.links import link_rung
 from commcheck.trace.parallel import bubble_rung, of_role, role_rungs, tensor_rung, untold
 from commcheck.trace.remedies import remedies_for
 from commcheck.trace.roles import Role
@@ -68,9 +69,11 @@ def _silence(job: JobFacts) -> Verdict | None:
         )
     called = sum(rank.records for rank in job.ranks)
     though = f", though the host calls {called:,} collectives" if called else ""
+    device = "NPU" if _common(job, "accelerator") == "npu" else "CUDA"
     reason = (
         f"{job.world} ranks and not one communication kernel in the trace{though}: it proves "
-        "nothing; profile whole steps with ProfilerActivity.CUDA, or name your library's kernels"
+        f"nothing; profile whole steps with ProfilerActivity.{device}, or name your library's "
+        "kernels"
     )
     return Verdict(status=Status.ERROR, kind=Kind.CHECK, error="NoCommunication", reason=reason)
 
@@ -113,7 +116,7 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
         first = [
             replace(rung, sure="likely", against=(*rung.against, waiting.against)) for rung in first
         ]
-    return [*rungs, *first, *wire, *bubble]
+    return [*rungs, *first, *wire, *link_rung(job, limits), *bubble]
 
 
 def _exposed(

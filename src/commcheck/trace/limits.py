@@ -84,3 +84,8 @@ class Limits:
         unit="bytes, mean size",
         source="nccl-tests doc/PERFORMANCE.md: smaller messages measure latency, not the wire",
     )
+    link_share: float = limit(
+        0.70,
+        unit="of the median of all ranks",
+        source="commcheck: as wire_share; links of one kind differ by some percent",
+    )

@@ -95,7 +95,8 @@ def _by_family(
             numbered[call.seq, -1, ""] = call
             continue
         # gloo hands collectives to whichever of its threads is free: on each rank another one.
-        stream = "" if call.stream.startswith("thread ") else call.stream
+        # Rows of HCCL are numbered on each rank anew, and are those of one group.
+        stream = "" if call.stream.startswith(("thread ", "Group ")) else call.stream
         place = (*family, call.step, stream)
         numbered[ordinals[place], call.step, stream] = call
         ordinals[place] += 1

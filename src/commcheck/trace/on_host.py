@@ -1,7 +1,8 @@
 """The newest traces that a job's profiler left on a host, packed and carried away in text.
 
 Source: torch.profiler tensorboard_trace_handler (WORKER.TIMESTAMP.pt.trace.json, also .gz), and
-torch_npu (WORKER_TIMESTAMP_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json).
+torch_npu (WORKER_TIMESTAMP_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json), MindSpore's
+_ascend_ms.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PACKED_BYTES: Final = 8 << 20
 SCRIPT: Final = f"""\
 set -- $1
 if [ -d "$1" ]; then
-  set -- "$1"/*.json "$1"/*.json.gz "$1"/*_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json
+  set -- "$1"/*.json "$1"/*.json.gz "$1"/*_ascend_[pm][ts]/ASCEND_PROFILER_OUTPUT/trace_view.json
 fi
 ls -td -- "$@" 2>/dev/null | head -n {MOST} | while IFS= read -r file; do
   [ -f "$file" ] || continue

@@ -36,8 +36,11 @@ def job_of(ranks: Sequence[RankFacts]) -> JobFacts:
         )
     elif several and not matched and any(rank.layout != "table" for rank in ordered):
         crossed = " within a pipeline's stages" if pipes else ""
+        named = any(rank.layout == "ascend" for rank in ordered)
+        advice = "; leave profiler_metadata.json, which tells the groups, in its place"
         notes.append(
             f"no collective{crossed} could be matched across ranks: stragglers are not judged"
+            f"{advice if named else ''}"
         )
     wires = _wires(matched or [{0: call} for rank in ordered for call in rank.calls])
     return JobFacts(tuple(ordered), skew, wires, tuple(notes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from commcheck.files import rank_named
@@ -25,6 +25,7 @@ from commcheck.trace.source import (
 from commcheck.trace.store import Progress, Trace
 
 _INFO: Final = regex(r"profiler_info_(\d+)\.json")
+_WORKER: Final = regex(r"(?P<host>.+)_\d+_\d{14,20}_ascend_(?:pt|ms)")
 
 
 def no_progress(_count: int) -> None:
@@ -51,6 +52,7 @@ def read(path: Source, progress: Progress = no_progress, extra: tuple[str, ...] 
         _read_cpu(path, trace)
     if trace.rank is None:
         trace.rank = rank_beside(path)
+    trace.host = trace.host or host_of(path)
     return trace
 
 
@@ -120,3 +122,12 @@ def rank_beside(path: Source) -> int | None:
             if info:
                 return int(info[1])
     return None
+
+
+def host_of(path: Source) -> str:
+    """The host in the name of a folder of torch_npu or MindSpore: HOST_PID_TIME_ascend_pt."""
+    for folder in PurePath(os.path.realpath(str(path))).parents[:2]:
+        found = _WORKER.fullmatch(folder.name)
+        if found:
+            return found["host"]
+    return ""

@@ -169,6 +169,15 @@ CORES = setting(
     "在迟到 rank 的主机上查看同核的其他线程与各核频率，并与同伴对比。",
     before=READS,
 )
+NPU_LINKS = setting(
+    "hccn_tool -i <NPU> -stat -g; hccn_tool -i <NPU> -link_stat -g; hccn_tool -i <NPU> -optical -g",
+    "Ascend, on this rank's host and its peers': packets that were lost or sent again, links that "
+    "went down, light. HCCS: npu-smi info -t topo.",
+    "昇腾：在该 rank 及其对端主机上查看丢包与重传、链路闪断、光功率；"
+    "HCCS 看 npu-smi info -t topo。",
+    before=READS,
+    accelerator="npu",
+)
 NPU_LAUNCHES = setting(
     "export TASK_QUEUE_ENABLE=2 CPU_AFFINITY_CONF=2",
     "Ascend: torch_npu launches in two stages, its busy threads on cores of their own. Takes more "

@@ -14,11 +14,19 @@ from typing import Final
 
 from commcheck.lazy import dataclass
 from commcheck.trace import names
+from commcheck.trace.hcclnames import OF_HCCL, transfer_named
 from commcheck.trace.names import Kind
 from commcheck.trace.store import Device, Trace, Transfer
 
+OPERATOR: Final = "collective_comm"
+"""An operator of HCCL, as torch_npu writes it through Kineto and MSPTI (torch_npu 2.9,
+csrc/profiler/mspti_activity_profiler.cpp). Other plugins call a host's call so."""
+
 DEVICE_CATEGORIES: Final = frozenset(
-    {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset", "concurrent_kernel"}
+    {
+        *("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"),
+        *("concurrent_kernel", OPERATOR),
+    }
 )
 """Device work. gpu_user_annotation and cuda_sync sit on streams too, and are none."""
 
@@ -94,6 +102,7 @@ class Sink:
         self._launches: dict[bytes, _Launch] = {}
         self._graphs: dict[bytes, _Launch] = {}
         self._waiting: dict[bytes, list[tuple[Device, int]]] = {}
+        self._operators: dict[int, Transfer] = {}  # by code
 
     def beginning(self, key: Key) -> bytes:
         """A beginning for an event that was not found in the text but read."""
@@ -104,9 +113,15 @@ class Sink:
 
     def _learn(self, beginning: bytes, key: Key) -> int:
         category, name, pid, tid = key
+        operator = transfer_named(name) if category == OPERATOR else None
+        if (category == OPERATOR and operator is None) or OF_HCCL.search(name):
+            return _NOTHING
         if category in DEVICE_CATEGORIES:
-            kind = self._trace.kind_of(category, name)
+            kind = Kind.COMM if operator else self._trace.kind_of(category, name)
             code = self._trace.code(kind, name, pid, tid)
+            if operator is not None:
+                self._operators[code] = operator
+                self._trace.backend = self._trace.backend or "hccl"
             self._batch_of[code] = self._batches.setdefault(pid, _Batch())
             return code
         if category == "user_annotation":
@@ -141,6 +156,7 @@ class Sink:
     ) -> None:
         """Join launches and device work, by meaning, correlation, start and end."""
         launches, waiting, batch_of = self._launches, self._waiting, self._batch_of
+        operators = self._operators
         take = launches.pop
         for meaning, correlation, start, end in events:
             if meaning >= 0:
@@ -151,6 +167,8 @@ class Sink:
                         self._wait(meaning, correlation)
                 if moved and correlation in moved:
                     self._move(meaning, moved[correlation])
+                elif operators and meaning in operators:
+                    self._move(meaning, (operators[meaning], -1))
                 batch = batch_of[meaning]
                 batch.starts.append(start)
                 batch.ends.append(end)

@@ -43,6 +43,8 @@ _PACKED: Final = {
     b"\xfd7zXZ": "xz (xz -d)",
     b"BZh": "bzip2 (bzip2 -d)",
 }
+_DATABASE: Final = b"SQLite format 3\0"
+_TAR: Final = slice(257, 262)
 """Other packers by their first bytes, and what unpacks them."""
 
 
@@ -140,6 +142,10 @@ def split_head(path: Source, stream: Iterator[bytes]) -> tuple[Keys | None, byte
             for magic, how in _PACKED.items():
                 if text.startswith(magic):
                     raise Foreign(str(path), f"is packed with {how}; expected plain text or gzip")
+            if text[_TAR] == b"ustar":
+                raise Foreign(str(path), "is an archive (tar -xf); give the folder that it holds")
+            if text.startswith(_DATABASE):
+                raise Foreign(str(path), f"is a database; {EXPECTED}, with export_type Text")
             raise Foreign(str(path), f"is no JSON object or list; {EXPECTED}")
         found = _EVENTS.search(text)
         if found:

@@ -276,9 +276,11 @@ def _notes(
     if outside:
         notes.append(f"{outside:,} of {events:,} device events belong to no step")
     if trace.layout == "kineto" and unlinked > UNLINKED_MOST * events:
+        # torch_npu through Kineto tells no launch, whatever is profiled.
+        advice = "" if trace.backend == "hccl" else "; profile with ProfilerActivity.CPU too"
         notes.append(
             f"{unlinked:,} of {events:,} device events have no launch in the trace: whether the "
-            "host launches fast enough is not judged; profile with ProfilerActivity.CPU too"
+            f"host launches fast enough is not judged{advice}"
         )
     middle = median(step.time_ns for step in steps)
     slow = [step.name for step in steps if step.time_ns > 1.5 * middle]

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.files import read_whole
+from commcheck.trace import hcclgroups
 from commcheck.trace.facts import RankFacts, Step
 from commcheck.trace.microseconds import nanoseconds
-from commcheck.trace.read import rank_beside
+from commcheck.trace.read import host_of, rank_beside
 from commcheck.trace.source import Foreign
 
 NAMES: Final = ("step_trace_time.csv", "cluster_step_trace_time.csv")
@@ -23,6 +24,11 @@ _EXPOSED, _OVERLAPPED, _BUBBLE = "Communication(Not Overlapped)", "Overlapped", 
 _NEEDED: Final = (_COMPUTE, _EXPOSED, _OVERLAPPED, _COMM, _FREE)
 _BYTES_MOST: Final = 64 << 20
 """A row is a step of a rank, some hundred bytes, and all are held."""
+
+
+def is_one(name: str) -> bool:
+    """True where a file of that name is such a table."""
+    return name in NAMES
 
 
 def read(path: Path) -> tuple[RankFacts, ...]:
@@ -93,8 +99,8 @@ def _facts(path: Path, rank: str, steps: tuple[Step, ...], ranks: int) -> RankFa
         rank=int(rank) if rank.isdecimal() else rank_beside(path),
         device="npu",
         layout="table",
-        host="",
-        world=ranks if ranks > 1 else None,
+        host=host_of(path),
+        world=ranks if ranks > 1 else hcclgroups.beside(path).world,
         backend="hccl",
         library="",
         framework="",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Final, NamedTuple
 
@@ -182,7 +182,12 @@ def transfer_of(args: Mapping[str, object]) -> Transfer | None:
     )
 
 
-_MEMBERS: Final = regex(r"\[(\d+(?:, ?\d+)*)\]")
+_MEMBERS: Final = regex(r"\[(\d+(?:, ?\d+)*)\](?:@.*)?")
+
+
+def of_members(ranks: Iterable[int], name: str) -> str:
+    """What a group of these ranks is called that has a name besides."""
+    return f"[{', '.join(map(str, ranks))}]@{name}"
 
 
 def members_of(group: str) -> frozenset[int]:

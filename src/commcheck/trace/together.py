@@ -43,12 +43,12 @@ def read_one(path: Source, kernels: tuple[str, ...], progress: Progress) -> Read
 def _read(path: Source, kernels: tuple[str, ...], progress: Progress) -> tuple[RankFacts, ...]:
     if not isinstance(path, Path):
         return measure(read(path, progress, kernels))
-    if path.name in steptable.NAMES:
+    if steptable.is_one(path.name):
         return steptable.read(path)
     if path.name == hccltable.NAME:
         what = "tells of no step; give the folder it lies in, with the trace or table beside it"
         raise Foreign(str(path), what)
-    if path.name in kerneltable.NAMES:
+    if kerneltable.is_one(path.name):
         ranks = kerneltable.read(path)
     else:
         ranks = measure(read(path, progress, kernels))

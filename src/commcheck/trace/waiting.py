@@ -7,7 +7,7 @@ from typing import Final
 
 from commcheck.lazy import dataclass
 from commcheck.trace import causes
-from commcheck.trace.facts import JobFacts, Skew
+from commcheck.trace.facts import JobFacts, RankFacts, Skew
 from commcheck.trace.limits import Limits
 from commcheck.trace.rungs import Rung, Shares, pct, percent
 
@@ -49,7 +49,7 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
     if job.world == 1:
         return Waiting()
     if len(job.ranks) == 1:
-        return Waiting(against=_ALONE)
+        return Waiting(against=_alone(job.ranks[0], limits))
     if all(rank.layout == "table" for rank in job.ranks):
         return _by_table(job, shares, limits)
     crossed = _STAGES if any(rank.pipes for rank in job.ranks) else ""
@@ -62,9 +62,12 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
     mutual = crossed
     if is_much:
         mutual = f"the ranks wait for each other by turns, {pct(min(1.0, waited))} of the step"
+    seen = len(job.ranks)
+    unseen = f"of {job.world} ranks {seen} are seen: " if (job.world or 0) > seen else ""
     place = straggler(job.skew, step_ns, limits)
     if place is None:
-        return Waiting(against=mutual)
+        others = f"{unseen}they may wait for one of the others" if unseen else ""
+        return Waiting(against=mutual or others)
     rank, late = job.ranks[place], job.skew.late_step_ns[place]
     own = late / max(1, job.skew.step_ns)
     if own < limits.late_own:
@@ -72,11 +75,11 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
     against = []
     if not is_much:
         against.append(f"waiting is only {pct(waited)} of the step, communication {pct(comm)}")
-    others = [other.share("compute_ns") or 0.0 for other in job.ranks if other is not rank]
-    if max(others) >= (rank.share("compute_ns") or 0.0):
+    computing = [other.share("compute_ns") or 0.0 for other in job.ranks if other is not rank]
+    if max(computing) >= (rank.share("compute_ns") or 0.0):
         against.append("it computes no longer than the others: look at its host and input first")
-    if (job.world or 0) > len(job.ranks):
-        against.append(f"of {job.world} ranks {len(job.ranks)} are seen: another may be later")
+    if unseen:
+        against.append(f"{unseen}another may be later")
     rung = Rung(
         causes.STRAGGLER,
         is_much and shares.whole + shares.tensor > limits.exposed_fail,
@@ -93,6 +96,15 @@ def waiting_of(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
         tuple(name for name in (rank.name, rank.host) if name),
     )
     return Waiting((rung,), explains=is_much)
+
+
+def _alone(rank: RankFacts, limits: Limits) -> str:
+    """What is said of one rank. HCCL itself may tell how long it waits for its peers; that it does
+    not proves nothing, since not every task of an operator is recorded."""
+    waited = (rank.hccl.waited if rank.hccl else None) or 0.0
+    if waited <= limits.skew_share:
+        return _ALONE
+    return f"of HCCL's own time {pct(waited)} waits for the peer: give the traces of all ranks"
 
 
 def _by_table(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
@@ -138,6 +150,6 @@ def _by_table(job: JobFacts, shares: Shares, limits: Limits) -> Waiting:
             "waiting_percent_of_step": percent(waited),
             "idle_percent_of_step": percent(least.share("idle_ns") or 0.0),
         },
-        tuple(rank.name for rank in late),
+        tuple(dict.fromkeys(name for rank in late for name in (rank.name, rank.host) if name)),
     )
     return Waiting((rung,), explains=is_much, against=_UNTOLD)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from checks.physical.npu_count import CHECK, LOST
-from commcheck.model import Accelerator, Kind, Machine, Status
+from checks.physical.npu_count import CHECK, LOST, Seen, Want, judge
+from commcheck.check import Nothing
+from commcheck.formats.npu_smi import NpuChip, NpuSmi
+from commcheck.model import Accelerator, Kind, Machine, Origin, Status, Wanted
 
 EIGHT = Machine("npu-01", "ascend", accelerators=tuple(Accelerator(n, "ascend") for n in range(8)))
 
@@ -26,6 +28,14 @@ def test_one_is_lost(judged: Any) -> None:
     verdict = judged(CHECK, said("info-7-cards"), machine=EIGHT, npu_count=8).verdict
     assert (verdict.status, verdict.cause) == (Status.FAIL, LOST)
     assert "lists 7 NPUs (0, 1, 3, 4, 5, 6, 7), want 8" in verdict.reason
+
+
+def test_a_lost_chip_of_a_module_is_missing_in_the_numbers() -> None:
+    """Both chips of an A3's module have its number: what it still lists would look whole."""
+    chips = [NpuChip(n // 2, n % 2, "Ascend910", "OK", "0000:9d:00.0", n) for n in (0, 1, 2, 4, 5)]
+    seen = Seen(NpuSmi("25.5.0", tuple(chips)))
+    verdict = judge(seen, EIGHT, Want(Wanted(6, Origin("group_vars/npu.yml:3"))), Nothing())
+    assert "lists 5 NPUs (0, 1, 2, 4, 5), want 6" in verdict.reason
 
 
 def test_undeclared_is_what_the_host_shows(judged: Any) -> None:

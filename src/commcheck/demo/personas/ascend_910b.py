@@ -25,4 +25,5 @@ PERSONA = Persona(
     "Ascend 910B, a 200G RoCE port on each NPU",
     change,
     {"commcheck_npu_count": 8, "commcheck_line_rate_gbits": 200},
+    like=("ascend-910c",),
 )

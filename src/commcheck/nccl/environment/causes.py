@@ -365,11 +365,13 @@ HCCL_VALUE: Final = cause_of(
 )
 RANK_TABLE: Final = cause_of(
     "env-rank-table",
-    Words("The rank table does not name each NPU once", "rank table 中的 NPU 不唯一"),
+    Words("The rank table contradicts itself", "rank table 自相矛盾"),
     Words(
-        "Ranks find each other by this file: two with one address or one number reach the wrong "
-        "NPU, and all wait until HCCL gives up connecting.",
-        "各 rank 依此文件互相连接：地址或编号重复会连到错误的 NPU，所有 rank 一直等到建链超时。",
+        "Ranks find each other by this file. HCCL refuses one whose numbers do not fit (EI0004, "
+        "EI0014); two ranks with one address reach the wrong NPU, and all wait until HCCL gives up "
+        "connecting.",
+        "各 rank 依此文件互相连接。编号或数量不符时 HCCL 拒绝启动（EI0004、EI0014）；"
+        "地址重复会连到错误的 NPU，所有 rank 一直等到建链超时。",
     ),
     Words(
         "Shows the address that an NPU has. Write the file anew from all of them.",

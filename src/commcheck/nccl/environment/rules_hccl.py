@@ -16,6 +16,7 @@ from commcheck.nccl.environment.rules_network import HOST
 from commcheck.nccl.environment.values import number
 from commcheck.nccl.environment.vendor import (
     HCCL_ALGORITHMS,
+    HCCL_ANY_CASE,
     HCCL_LEVELS,
     HCCL_OPERATIONS,
     HCCL_RANGES,
@@ -36,6 +37,8 @@ def _hccl_range(one: Environment, _host: HostFacts) -> Ruling:
             found.append(fail(causes.HCCL_VALUE, reason))
     for name, words in HCCL_WORDS.items():
         value = one.get(name)
+        if value is not None and name in HCCL_ANY_CASE:
+            value = next((word for word in words if word.lower() == value.lower()), value)
         if value is not None and value not in words:
             found.append(fail(causes.HCCL_VALUE, f"{one.show(name)}, want {', '.join(words)}"))
     return wrong(*found)
@@ -154,8 +157,19 @@ def _hccl_retry(one: Environment, _host: HostFacts) -> Ruling:
     return wrong(*found)
 
 
+_INTRA: Final = ("HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE")
+
+
 def _hccl_intra(one: Environment, _host: HostFacts) -> Ruling:
-    pcie, roce = one.int("HCCL_INTRA_PCIE_ENABLE"), one.int("HCCL_INTRA_ROCE_ENABLE")
+    pcie, roce = (one.int(name) for name in _INTRA)
+    for name, other_name in (_INTRA, _INTRA[::-1]):
+        if one.int(name) != 0 or one.get(other_name) is not None:
+            continue
+        if not one.is_unset(other_name):
+            return unknown("only a part of the environment is known", "give /proc/PID/environ")
+        # HCCL asks for both where one is off (gitcode.com/cann/hccl, ParseIntraLinkType).
+        reason = f"{one.show(name)} without {other_name}: HCCL does not start (EI0001)"
+        return wrong(fail(causes.HCCL_VALUE, f"{reason}; set both, or neither"))
     if not roce:
         return right()
     if pcie == 1:
@@ -253,6 +267,6 @@ RULES: Final[tuple[EnvRule, ...]] = (
     each("HENV-009", "no HCCL debugging aid is on", _hccl_aids),
     each("HENV-010", "Ascend logs errors", _ascend_level),
     each("HENV-012", "HCCL_ALGO is one that HCCL takes", _hccl_algorithm, weighty=True),
-    EnvRule("HENV-014", "the rank table names each NPU once", _rank_table),
+    EnvRule("HENV-014", "the rank table is sound", _rank_table),
     each("HENV-013", "the product takes HCCL's resend time", _hccl_resend, weighty=True),
 )

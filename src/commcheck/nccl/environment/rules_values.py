@@ -3,6 +3,7 @@ ENV-065."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -21,7 +22,7 @@ from commcheck.nccl.environment.names import (
 )
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.environment.values import number, stray
-from commcheck.nccl.environment.vendor import HCCL, TORCH
+from commcheck.nccl.environment.vendor import HCCL, HCCL_WITHOUT_BLANKS, TORCH
 from commcheck.nccl.ruling import Found, Ruling, other, right, unknown, wrong
 
 BANNER: Final = "give a log with NCCL's version line, or declare commcheck_nccl_version"
@@ -175,7 +176,7 @@ def _same(name: str, want: str, echoed: str) -> bool:
     param = params().get(name)
     if name.startswith("HCCL_"):
         left, right_ = number(want), number(echoed)
-        same = want.strip().lower() == echoed.strip().lower()
+        same = want.replace(" ", "").lower() == echoed.replace(" ", "").lower()
         return same or (left.is_plain and right_.is_plain and left.value == right_.value)
     if param is not None and param.is_integer:
         return number(want).value == number(echoed).value
@@ -190,6 +191,8 @@ def _stray(one: Environment, _host: HostFacts) -> Ruling:
         value = one.get(name)
         if value is None or not name.startswith(("NCCL_", "HCCL_")) or is_foreign(name):
             continue
+        if name in HCCL_WITHOUT_BLANKS:
+            value = re.sub(" +(?!#)", "", value)  # a comment stays one
         what = stray(value)
         if not what:
             continue

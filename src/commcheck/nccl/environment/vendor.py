@@ -64,6 +64,14 @@ HCCL_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "HCCL_INTER_HCCS_DISABLE": ("TRUE", "FALSE"),
     "HCCL_DETERMINISTIC": ("false", "true", "strict"),
 }
+HCCL_ANY_CASE: Final = frozenset({"HCCL_INTER_HCCS_DISABLE", "HCCL_DETERMINISTIC"})
+"""Of these the words may be in capitals or not (gitcode.com/cann/hccl, alg_env_config.cc)."""
+
+HCCL_WITHOUT_BLANKS: Final = frozenset(
+    {"HCCL_ALGO", "HCCL_DFS_CONFIG", "HCCL_OP_RETRY_ENABLE", "HCCL_OP_RETRY_PARAMS"}
+)
+"""HCCL takes blanks out of these before it reads them (the same file; CANN's and MindCluster's
+documents write ``L1:1, L2:1``)."""
 
 HCCL_LEVELS: Final = ("level0", "level1", "level2", "level3")
 HCCL_ALGORITHMS: Final = (
