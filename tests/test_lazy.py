@@ -32,6 +32,7 @@ class _Body:
     items: list[int] = field(default_factory=list, compare=False)
     hidden: float = field(default=0.5, repr=False)
     doubled: int = field(init=False, default=0)
+    seen: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "doubled", 2 * self.count)
@@ -43,6 +44,7 @@ def _both(**options: bool) -> tuple[Any, Any]:
         body["items"] = field(default_factory=list, compare=False)
         body["hidden"] = field(default=0.5, repr=False)
         body["doubled"] = field(init=False, default=0)
+        body["seen"] = field(init=False, default=False)
         body.pop("__weakref__", None)
         return decorate(**options)(type("Thing", (), body))
 
@@ -58,6 +60,7 @@ def test_a_lazy_dataclass_is_a_dataclass(frozen: bool, kw_only: bool) -> None:
     assert dataclasses.asdict(made) == dataclasses.asdict(expected)
     assert repr(made) == repr(expected)
     assert made.doubled == 8
+    assert made.seen is False
     assert ours.__match_args__ == theirs.__match_args__
     assert ours.__slots__ == theirs.__slots__
     assert made == ours(name="a", count=4, items=[1])

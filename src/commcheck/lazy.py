@@ -76,7 +76,7 @@ def _lazy(
 
 
 _ONE: Final = {
-    "__init__": {"init": True},
+    "__init__": {"init": True, "slots": True},  # with slots it also sets what has a default alone
     "__repr__": {"repr": True},
     "__eq__": {"eq": True},
     "__hash__": {"unsafe_hash": True},
