@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,22 @@ def run_ids(base: Path) -> tuple[str, ...]:
     except OSError as error:
         kind = NoneYet if isinstance(error, FileNotFoundError) else RunFolderError
         raise kind(f"{base}: no folder of runs: {error.strerror}") from error
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files below a folder that somebody names, sorted, but for those of commcheck's own runs.
+
+    A run's runbook quotes the errors that logs end with, and its frames are what hosts answered:
+    whoever reads logs where ``reports/`` stands would read them as the job's.
+    """
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        if EVENTS in names:
+            folders.clear()
+            continue
+        paths = (Path(parent, name) for name in names)
+        found += (path for path in paths if path.is_file())
+    return sorted(found)
 
 
 def find(name: str, base: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.errors import UsageError
+from commcheck.report.find import files_below
 from commcheck.trace import hccltable, kerneltable, steptable
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.manyfiles import Watch, read_all
@@ -46,11 +47,11 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path]]:
         if not path.is_dir():
             named[path] = None
             continue
-        inside = sorted(
+        inside = [
             each
-            for each in path.rglob("*")
-            if each.is_file() and (each.name.endswith(_SUFFIXES) or each.name in _TABLES)
-        )
+            for each in files_below(path)
+            if each.name.endswith(_SUFFIXES) or each.name in _TABLES
+        ]
         chosen = _best(inside)
         if not chosen:
             raise UsageError(f"{path}: error: no .json or .json.gz below this folder [trace]")
