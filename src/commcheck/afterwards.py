@@ -71,7 +71,7 @@ def judge(
 ) -> int:
     """Judge a run again, with today's checks, into a run of its own. ``where``: of ``Delivery``."""
     delivery = Delivery(**where)
-    folder = RunFolder.open(run_name, delivery.out)
+    folder = RunFolder.open(run_name, delivery.out, of_hosts=True)
     record = folder.record()
     with doubted([record]):
         kept = snapshot.restore(folder.inventory()) if not inventory else None
@@ -113,7 +113,7 @@ def merge(
     Raises ``RunFolderError`` unless they hold every host once and asked the same.
     """
     delivery = Delivery(**where)
-    folders = [RunFolder.open(name, delivery.out) for name in run_names]
+    folders = [RunFolder.open(name, delivery.out, of_hosts=True) for name in run_names]
     records = [folder.record() for folder in folders]
     with doubted(records):
         kept = folders[0].inventory()

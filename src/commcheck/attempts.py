@@ -92,12 +92,14 @@ def before(resume: str, again: str, out: Path, *, hold: bool) -> Before | None:
         return None
     if resume and again:
         raise RunFolderError("error: --resume and --again exclude each other [usage]")
-    folder = RunFolder.open(resume or again, out)
+    folder = RunFolder.open(resume or again, out, of_hosts=True)
     if resume and hold:
         folder.hold()
         if folder.is_empty:
             raise NotBegun(f"{folder.path}: the run was killed before it began")
     record = folder.record()
+    if record.info.noun != "host":
+        raise RunFolderError(f"{folder.path}: an analysis of files: no host was asked in it")
     # What hosts are asked rests on these; the rest is looked at only where it does harm.
     told = (record.info, record.plan, record.reached, record.failures)
     kinds = (RunInfo, Plan, dict[str, str], dict[str, Failure])
@@ -208,7 +210,7 @@ def _baseline(name: str, out: Path) -> tuple[Json | None, str]:
     if not name:
         return None, ""
     try:
-        return load_document(name, out), ""
+        return load_document(name, out, of_hosts=True), ""
     except NoneYet as error:
         if name not in (LAST, LAST_GREEN):
             raise

@@ -137,13 +137,13 @@ def progress(*, no_progress: bool, quiet: bool) -> Progress:
 # --- against a baseline -------------------------------------------------------------------------
 
 
-def load_document(name: str, out: Path) -> Json:
+def load_document(name: str, out: Path, *, of_hosts: bool = False) -> Json:
     """The results of a run, by its name or folder, or those of a saved ``results.json``.
 
-    Raises ``RunFolderError``.
+    ``of_hosts``: as in ``find``. Raises ``RunFolderError``.
     """
     if not Path(name).is_file():
-        return document(RunFolder.open(name, out).record())
+        return document(RunFolder.open(name, out, of_hosts=of_hosts).record())
     try:
         found: Json = dict(json.loads(read_whole(name, RESULTS_MOST)))
     except (OSError, ValueError, TypeError, RecursionError) as error:

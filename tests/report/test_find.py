@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from commcheck.attempts import before
 from commcheck.errors import RunFolderError
 from commcheck.report import events
 from commcheck.report.find import find
@@ -37,6 +38,25 @@ def test_the_last_green_run_ended_by_itself_with_exit_code_0(tmp_path: Path) -> 
     (tmp_path / IDS[0] / "results.json").write_text("[]")
     with pytest.raises(RunFolderError, match=r"no run in .* ended with exit code 0"):
         find("last-green", tmp_path)
+
+
+def test_where_hosts_are_meant_an_analysis_of_files_is_no_run(tmp_path: Path) -> None:
+    """``run --again last`` after ``analyze log`` is about the hosts, not about the log."""
+    analysis = replace(healthy(1), info=replace(healthy(1).info, noun="file"))
+    run(tmp_path, IDS[0], healthy(1))
+    run(tmp_path, IDS[1], incident())
+    run(tmp_path, IDS[2], analysis)
+    assert (find("last", tmp_path), find("last-green", tmp_path)) == (IDS[2], IDS[2])
+    assert find("last", tmp_path, of_hosts=True) == IDS[1]
+    assert find("last-green", tmp_path, of_hosts=True) == IDS[0]
+    with pytest.raises(RunFolderError, match=f"{IDS[2]}: an analysis of files: no host was asked"):
+        before("", IDS[2], tmp_path, hold=False)
+    told = before("", "last", tmp_path, hold=False)
+    assert told is not None
+    assert told.run_id == IDS[1]
+    RunFolder.create(tmp_path, IDS[3])
+    with pytest.raises(RunFolderError, match=f"{IDS[3]}: the latest run was killed before"):
+        find("last", tmp_path, of_hosts=True)
 
 
 def test_an_older_run_never_stands_for_one_that_left_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.errors import RunFolderError
-from commcheck.files import read_whole
+from commcheck.files import opened, read_whole
 from commcheck.lazy import regex
 
 EVENTS: Final = "events.ndjson"
@@ -22,6 +22,9 @@ LAST: Final = "last"
 
 LAST_GREEN: Final = "last-green"
 """The latest run that ended by itself with exit code 0."""
+
+_FIRST_MOST: Final = 1 << 20
+"""Bytes of a run's first event."""
 
 _RUN_ID: Final = regex(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
 
@@ -65,18 +68,20 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def find(name: str, base: Path) -> str:
+def find(name: str, base: Path, *, of_hosts: bool = False) -> str:
     """The id of the run in ``base`` that ``name`` means.
+
+    ``of_hosts``: ``last`` and ``last-green`` pass over analyses of files, which asked no host.
 
     Raises ``RunFolderError`` where there is none, ``NoneYet`` where that is of ``last`` and
     ``last-green``, or where there is more than one.
     """
     runs = run_ids(base)
     if name == LAST:
-        return _last(runs, base)
+        return _last(runs, base, of_hosts=of_hosts)
     if name == LAST_GREEN:
         for run in reversed(runs):
-            if _is_green(base / run):
+            if _is_green(base / run) and not (of_hosts and _is_analysis(base / run)):
                 return run
         raise NoneYet(f"no run in {base} ended with exit code 0")
     matching = [run for run in runs if run == name] or [
@@ -90,11 +95,13 @@ def find(name: str, base: Path) -> str:
     raise RunFolderError(f"{name!r} could be any of {', '.join(matching[:5])}")
 
 
-def _last(runs: Sequence[str], base: Path) -> str:
+def _last(runs: Sequence[str], base: Path, *, of_hosts: bool) -> str:
     """The newest run, by its link; never an older one in the place of one that left nothing."""
     latest = base / LATEST
     linked = latest.readlink().name if latest.is_symlink() else ""
-    newest = linked if linked in runs else runs[-1] if runs else ""
+    newest_first = [*([linked] if linked in runs else []), *reversed(runs)]
+    meant = (run for run in newest_first if not (of_hosts and _is_analysis(base / run)))
+    newest = next(meant, "")
     begun = sorted(
         path.name
         for path in base.iterdir()
@@ -105,6 +112,15 @@ def _last(runs: Sequence[str], base: Path) -> str:
     if not newest:
         raise NoneYet(f"no run {LAST!r} in {base}")
     return newest
+
+
+def _is_analysis(run: Path) -> bool:
+    """True where its first event says that files were judged, and no host was asked."""
+    try:
+        with opened(run / EVENTS) as file:
+            return bool(json.loads(file.readline(_FIRST_MOST)).get("noun", "host") != "host")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False  # killed, or damaged: who opens it says so
 
 
 def _is_green(run: Path) -> bool:

@@ -84,14 +84,14 @@ class RunFolder:
         return cls(path, mode)
 
     @classmethod
-    def open(cls, name: str | Path, base: Path) -> RunFolder:
+    def open(cls, name: str | Path, base: Path, *, of_hosts: bool = False) -> RunFolder:
         """An existing run: a path, a run id, a unique prefix of one, ``last``, ``last-green``.
 
-        Raises ``RunFolderError`` where there is none, or more than one.
+        ``of_hosts``: as in ``find``. Raises ``RunFolderError`` where there is none, or several.
         """
         path = Path(name)
         if not (path / EVENTS).is_file():
-            path = base / find(str(name), base)
+            path = base / find(str(name), base, of_hosts=of_hosts)
         return cls(path, path.stat().st_mode & 0o777)
 
     # --- events and frames ----------------------------------------------------------------------
