@@ -95,6 +95,32 @@ def test_wrong_words_are_one_clear_line_and_exit_2(
     assert not (tmp_path / "reports").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["run", "-i", "nowhere"],
+        ["run", "-i", "a,", "no-playbook"],
+        ["run", "-i", "a,", "--executor", "no:module"],
+        ["run", "--again", "last"],
+        ["report", "last"],
+        ["judge", "last"],
+        ["merge", "last"],
+    ],
+)
+def test_what_is_refused_leaves_no_former_junit_file(tmp_path: Path, words: list[str]) -> None:
+    """A CI job publishes what it finds: yesterday's green results are not today's."""
+    former = tmp_path / "junit" / "TEST-commcheck-physical.xml"
+    former.parent.mkdir()
+    former.touch()
+    (tmp_path / "junit" / "TEST-other.xml").touch()
+    dry = commcheck(tmp_path, "run", "-i", "a,", "--dry-run", "--junit", "junit")
+    assert dry.returncode == 0
+    assert former.exists()
+    assert commcheck(tmp_path, *words, "--junit", "junit").returncode == 2
+    assert [path.name for path in former.parent.iterdir()] == ["TEST-other.xml"]
+
+
 def test_a_name_like_that_of_a_secret_hides_no_reason(tmp_path: Path) -> None:
     (tmp_path / "passwd").write_text("root:x:0:0::/:/bin/sh\n")
     swept = commcheck(tmp_path, "analyze", "sweep", "passwd")

@@ -33,9 +33,9 @@ HOST_S = 600.0
 def report(*, run_name: str, **where: Any) -> int:
     """Render a run again from its events. The exit code says what is known of it: 0, 1 or 3."""
     delivery = Delivery(**where)
+    delivery.clear()
     folder = RunFolder.open(run_name, delivery.out)
     record = folder.record()
-    delivery.clear()
     with doubted([record]):
         delivery.deliver(record, folder)
         return record.judged_code  # the run was stopped, not this
@@ -71,6 +71,7 @@ def judge(
 ) -> int:
     """Judge a run again, with today's checks, into a run of its own. ``where``: of ``Delivery``."""
     delivery = Delivery(**where)
+    delivery.clear()
     folder = RunFolder.open(run_name, delivery.out, of_hosts=True)
     record = folder.record()
     with doubted([record]):
@@ -113,6 +114,7 @@ def merge(
     Raises ``RunFolderError`` unless they hold every host once and asked the same.
     """
     delivery = Delivery(**where)
+    delivery.clear()
     folders = [RunFolder.open(name, delivery.out, of_hosts=True) for name in run_names]
     records = [folder.record() for folder in folders]
     with doubted(records):

@@ -49,7 +49,7 @@ class Delivery:
     drain_command: str = ""
 
     def clear(self) -> None:
-        """Former JUnit files go away before the run: stale green results are the worst kind."""
+        """Former JUnit files go away before all else: stale green results are the worst kind."""
         if self.junit:
             RunFolder.clear_junit(self.junit)
 
