@@ -107,6 +107,7 @@ class Prepared:
 def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     """Read and check everything. Raises ``UsageError``; contacts nothing, writes nothing."""
     found = discover(choice.check_folders, cwd=cwd)
+    _refuse_unmatched(choice, found)
     playbook = load_playbook(locate(choice.playbook, cwd=cwd), found)
     inventory = choice.recorded or load(choice.inventory, cwd=choice.inventory_from or cwd)
     inventory = replace(
@@ -127,6 +128,12 @@ def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     if (choice.only or choice.skip) and not any(play.checks for play, _ in plays):
         wanted = ", ".join(choice.only) or f"all but {', '.join(choice.skip)}"
         raise CheckError(f"error: no check of playbook {playbook.name!r} matches {wanted} [checks]")
+    asked = [entry.check for play in playbook.plays for entry in play.checks]
+    warnings.extend(
+        f"warning: no check of playbook {playbook.name!r} matches -t {glob} [checks]"
+        for glob in choice.only
+        if not fnmatch.filter(asked, glob)
+    )
     climb = make_climb(
         hosts, plays, found, lambda check: playbook.not_permitted(check, choice.allow) or ""
     )
@@ -196,6 +203,20 @@ def _shard(hosts: Sequence[Host], shard: tuple[int, int] | None) -> tuple[Host, 
             f"error: shard {number}/{count} has no host: there are only {len(hosts)} [no-host]"
         )
     return mine
+
+
+def _refuse_unmatched(choice: Choice, found: Sequence[FoundCheck]) -> None:
+    """Raise ``CheckError`` for a glob that no check has: what it means would run, or would not."""
+    ids = [one.id for one in found]
+    known = [*ids, *dict.fromkeys(f"{each.partition('.')[0]}.*" for each in ids)]
+    problems = [
+        f"error: {option} {glob}: no check has such an id{near(glob, known)} [checks]"
+        for option, globs in (("-t", choice.only), ("--skip", choice.skip))
+        for glob in globs
+        if not fnmatch.filter(ids, glob)
+    ]
+    if problems:
+        raise CheckError(*problems)
 
 
 def _refuse_unknown(playbook: Playbook, inventory: Inventory, found: Sequence[FoundCheck]) -> None:
