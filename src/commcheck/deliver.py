@@ -96,12 +96,13 @@ class Delivery:
     def _before(self, record: Record, folder: RunFolder) -> Json | None:
         """What the last run of the same playbook on the same hosts said, if there was one."""
         info = record.info
+        mine = (info.playbook, list(info.inventory), info.limit)
         for run in reversed(run_ids(self.out)):
             if run >= folder.path.name:
                 continue
             try:
                 told = summary_in(self.out / run / RESULTS)
-                if (told["run"]["playbook"], told["run"]["limit"]) == (info.playbook, info.limit):
+                if tuple(told["run"][each] for each in ("playbook", "inventory", "limit")) == mine:
                     return told
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # killed, or of another time
