@@ -105,6 +105,20 @@ def load(
     return Inventory(hosts, groups, warnings, tuple(sources), reader.digest())
 
 
+def starts_program(sources: Sequence[str], *, cwd: Path) -> bool:
+    """Whether a source is a program's answer: ``exec:``, Slurm, or what only Ansible can read.
+
+    Raises ``InventoryError`` for a path that there is not.
+    """
+    reader = Reader(cwd)
+    return any(
+        any(map(reader.is_foreign, reader.files(source)))
+        if _is_path(source, cwd)
+        else source.startswith(("exec:", slurm.PREFIX))
+        for source in sources
+    )
+
+
 # --- sources to statements ----------------------------------------------------------------------
 
 
