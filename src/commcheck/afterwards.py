@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commcheck.attempts import begin
-from commcheck.console import say, within
+from commcheck.console import say, warn, within
 from commcheck.deliver import Delivery, differences, load_document, look_of, progress
 from commcheck.errors import RunFolderError
 from commcheck.inventory import snapshot
@@ -35,6 +35,8 @@ def report(*, run_name: str, **where: Any) -> int:
     delivery = Delivery(**where)
     delivery.clear()
     folder = RunFolder.open(run_name, delivery.out)
+    if folder.is_held:
+        warn(f"{folder.path.name}: this run is still going on: what is not judged yet may come")
     record = folder.record()
     with doubted([record]):
         delivery.deliver(record, folder)

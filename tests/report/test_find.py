@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from commcheck.afterwards import report
 from commcheck.attempts import before
 from commcheck.errors import RunFolderError
 from commcheck.report import events
@@ -71,12 +72,18 @@ def test_an_older_run_never_stands_for_one_that_left_nothing(tmp_path: Path) -> 
     assert find("last", tmp_path) == IDS[2]
 
 
-def test_a_run_is_written_by_one_process_alone(tmp_path: Path) -> None:
+def test_a_run_is_written_by_one_process_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = run(tmp_path, IDS[0], healthy(1))
     with (folder.path / "events.ndjson").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
+        assert report(run_name="last", out=tmp_path) == 0
+        assert f"{IDS[0]}: this run is still going on" in capsys.readouterr().err
         with pytest.raises(RunFolderError, match="still going on"):
             RunFolder.open(IDS[0], tmp_path).hold()
+    assert report(run_name="last", out=tmp_path) == 0
+    assert capsys.readouterr().err == ""
     RunFolder.open(IDS[0], tmp_path).hold()
 
 

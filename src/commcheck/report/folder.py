@@ -114,6 +114,16 @@ class RunFolder:
                 raise RunFolderError(f"{self.path.name}: this run is still going on") from None
 
     @property
+    def is_held(self) -> bool:
+        """True while another process writes to this run; False where that cannot be known."""
+        try:
+            with (self.path / EVENTS).open("rb") as stream:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno in (errno.EAGAIN, errno.EACCES)
+        return False
+
+    @property
     def is_empty(self) -> bool:
         """True where not even the first event was written whole."""
         return (self.path / EVENTS).stat().st_size == 0
