@@ -22,7 +22,8 @@ from commcheck.report.shapes import doubted, misfit
 from commcheck.report.words import folded, hosts_of, many, utc
 from commcheck.stored import Stored, differences, of_passed, of_run
 
-_UNKNOWN = frozenset({Kind.UNDECIDABLE, Kind.BUSY})
+_ASKED_AGAIN = frozenset({Kind.UNDECIDABLE, Kind.BUSY, Kind.WAIVED})
+"""A waiver may have ended since: what was waived would then be told of a host that is mended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,9 @@ def before(resume: str, again: str, out: Path, *, hold: bool) -> Before | None:
 
 
 def passed_hosts(record: Record) -> tuple[str, ...]:
-    """The hosts of which nothing failed and everything was judged. ``strict``: no warning either.
+    """The hosts of which nothing failed or was waived, and everything was judged.
 
-    A verdict on a group that names no hosts speaks of all of them.
+    Of a strict run no warning either. A verdict on a group that names no hosts speaks of all of them.
     """
     wrong: set[str] = set()
     for result in record.sorted:
@@ -130,7 +131,7 @@ def _is_trouble(finding: Finding, *, strict: bool) -> bool:
     verdict = finding.verdict
     return (
         verdict.status in (Status.FAIL, Status.ERROR)
-        or verdict.kind in _UNKNOWN
+        or verdict.kind in _ASKED_AGAIN
         # Of another host's fault perhaps: what it told then is no longer so when that is mended.
         or bool(verdict.follows)
         or (strict and verdict.status is Status.WARN)
