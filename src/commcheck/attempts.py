@@ -49,17 +49,17 @@ class Before:
         """True where nothing is left to go on with."""
         return self.resumes and self.record.state == "complete"
 
-    def stored(self, prepared: Prepared, choice: Choice) -> Stored:
-        """What need not be asked.
+    def stored(self, prepared: Prepared, choice: Choice, *, strict: bool) -> Stored:
+        """What need not be asked. ``strict``: a warning fails now.
 
         Raises ``RunFolderError`` where a resumed run asked otherwise, or the run is damaged.
         """
         with doubted([self.record]):
-            return self._stored(prepared, choice)
+            return self._stored(prepared, choice, strict=strict)
 
-    def _stored(self, prepared: Prepared, choice: Choice) -> Stored:
+    def _stored(self, prepared: Prepared, choice: Choice, *, strict: bool) -> Stored:
         if not self.resumes:
-            passed = passed_hosts(self.record)
+            passed = passed_hosts(self.record, strict=strict)
             return of_passed(passed, prepared.climb.hosts, self.folder.frames)
         found = list(differences(self.record, prepared, plan_of(prepared), choice.limit))
         if found:
@@ -110,15 +110,16 @@ def before(resume: str, again: str, out: Path, *, hold: bool) -> Before | None:
     return Before(folder, record, bool(resume))
 
 
-def passed_hosts(record: Record) -> tuple[str, ...]:
+def passed_hosts(record: Record, *, strict: bool = False) -> tuple[str, ...]:
     """The hosts of which nothing failed or was waived, and everything was judged.
 
-    Of a strict run no warning either. A verdict on a group that names no hosts speaks of all of them.
+    ``strict``: a warning fails now; where it does, or did then, no warning either. A verdict on a
+    group that names no hosts speaks of all of them.
     """
     wrong: set[str] = set()
     for result in record.sorted:
         for finding in result.findings:
-            if _is_trouble(finding, strict=record.info.strict):
+            if _is_trouble(finding, strict=strict or record.info.strict):
                 wrong.update(
                     record.plan.hosts
                     if finding.host.startswith("@") and not finding.verdict.hosts

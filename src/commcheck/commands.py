@@ -149,7 +149,7 @@ def climb(
         choice = choice.filled(before.record.info.choice)
         reach = {**reach, **settings_of(choice.reach)}
     prepared = prepare(choice, cwd=Path.cwd())
-    stored = before.stored(prepared, choice) if before is not None else None
+    stored = before.stored(prepared, choice, strict=strict) if before is not None else None
     for plan in prepared.climb.hosts:
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted
     wanted = forks_of(prepared.playbook, forks)
