@@ -10,6 +10,7 @@ import errno
 import fcntl
 import json
 import os
+import shlex
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -193,7 +194,7 @@ class RunFolder:
             except OSError as error:
                 raise NotKept(
                     f"{self.path}: cannot write: {error.strerror}; what is there is whole: "
-                    f"mend that, then go on with run --resume {self.path.name}"
+                    f"mend that, then go on with run --resume {shlex.quote(str(self.path))}"
                 ) from error
 
     def _descriptor(self, host: str) -> int:
