@@ -33,7 +33,8 @@ def _readable(ctx: click.Context, param: click.Parameter, given: _Named) -> _Nam
         except OSError as error:
             if isinstance(error, FileNotFoundError) and param.name == "known_hosts":
                 continue  # accept-new makes it
-            raise click.BadParameter(f"{path}: cannot be read: {error.strerror}") from None
+            # The name last: what follows "deploy_key:" is masked as a secret's value.
+            raise click.BadParameter(f"cannot be read, {error.strerror}: {path}") from None
     return given
 
 
