@@ -73,6 +73,13 @@ def test_a_missing_file_is_one_line(tmp_path: Path, what: str) -> None:
         analyze(tmp_path, what, tmp_path / "missing.txt")
 
 
+@pytest.mark.parametrize("what", ["log", "env", "hang"])
+def test_the_folder_of_a_run_holds_nothing_to_analyse(tmp_path: Path, what: str) -> None:
+    analyze(tmp_path, "log", RECORDED / "nccl-logs/01-healthy-2n16r-roce-2.21.5.log")
+    with pytest.raises(UsageError, match="none but those of runs of commcheck"):
+        analyze(tmp_path, what, tmp_path / "reports")
+
+
 @pytest.mark.parametrize(
     ("what", "recorded"),
     [

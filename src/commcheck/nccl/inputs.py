@@ -61,7 +61,10 @@ def _named(given: str, problems: list[str]) -> list[Path]:
     paths = [Path(given)] if Path(given).exists() else list(map(Path, glob.glob(given)))  # noqa: PTH207
     files = [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]
     if not files:
-        problems.append(f"{given}: no such file, folder or pattern, or the folder holds no file")
+        problems.append(
+            f"{given}: no such file, folder or pattern, or the folder holds no file, or none but "
+            "those of runs of commcheck"
+        )
     return files
 
 

@@ -158,7 +158,9 @@ def _inputs(paths: Sequence[str], stdin: IO[bytes] | None, now_s: float | None) 
         for path in map(Path, named):
             files = files_below(path) if path.is_dir() else [path]
             if not files:
-                problems.append(f"{path}: the folder holds no file")
+                problems.append(
+                    f"{path}: the folder holds no file, or none but those of runs of commcheck"
+                )
             found |= {os.path.realpath(file): file for file in files}
     problems += [
         f"{file}: zstd is not read: zstd -dc {file} | commcheck analyze log -"
