@@ -31,6 +31,9 @@ def test_a_sweep_ends_in_one_screen_and_all_reports(tmp_path: Path) -> None:
     page = (folder / "report.html").read_text()
     assert '<svg class="chart"' in page
     assert (folder / "junit" / "TEST-commcheck-physical.xml").is_file()
+    summary = (folder / "summary.md").read_text()
+    assert "breaks here" not in summary  # hosts are counted there, and none was asked
+    assert "06_allreduce_2node_pfc_broken.txt, commcheck" in summary
 
 
 def test_json_holds_the_facts_of_the_files(tmp_path: Path) -> None:
