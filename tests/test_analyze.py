@@ -30,6 +30,7 @@ def test_a_sweep_ends_in_one_screen_and_all_reports(tmp_path: Path) -> None:
     (folder,) = (path for path in (tmp_path / "reports").iterdir() if not path.is_symlink())
     page = (folder / "report.html").read_text()
     assert '<svg class="chart"' in page
+    assert "frames/" not in page  # no host answered anything
     assert (folder / "junit" / "TEST-commcheck-physical.xml").is_file()
     summary = (folder / "summary.md").read_text()
     assert "breaks here" not in summary  # hosts are counted there, and none was asked
