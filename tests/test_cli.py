@@ -80,6 +80,7 @@ def test_a_dry_run_says_how_each_host_would_be_reached(tmp_path: Path) -> None:
         (["explain", "physical.pfc-enable"], "did you mean 'physical.pfc-enabled'?"),
         (["run"], "no inventory"),
         (["run", "-i", "a,", "--checks", "nowhere"], "no such folder"),
+        (["run", "-i", "a,", "-l", "", "--allow", "load"], "it is empty, so no host is meant"),
         (["run", "-i", "a,", "--key-file", "my_key"], "read, No such file or directory: my_key"),
         (["run", "-i", "a,", "-t", "physical.nic-mtx"], "did you mean 'physical.nic-mtu'?"),
         (["run", "-i", "a,", "-t", "*.nic-mtu", "-t", "physical"], "did you mean 'physical.*'?"),
