@@ -129,11 +129,11 @@ INVENTORY = click.option(
 )
 
 
-def _some_hosts(ctx: click.Context, param: click.Parameter, pattern: str) -> str:
+def not_empty(ctx: click.Context, param: click.Parameter, word: str) -> str:
     """An empty word is what a shell makes of a list in which no host was left: never all hosts."""
-    if not pattern and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
-        raise click.BadParameter("it is empty, so no host is meant; for all hosts leave it out")
-    return pattern
+    if not word and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
+        raise click.BadParameter("it is empty; say which is meant, or leave the option out")
+    return word
 
 
 LIMIT = click.option(
@@ -143,7 +143,7 @@ LIMIT = click.option(
     envvar="COMMCHECK_LIMIT",
     show_envvar=True,
     metavar="PATTERN",
-    callback=_some_hosts,
+    callback=not_empty,
     help="Ansible pattern.",
     shell_complete=complete.in_pattern(complete.hosts),
 )
@@ -186,6 +186,7 @@ BASELINE = click.option(
     "--baseline",
     default="",
     metavar="RUN",
+    callback=not_empty,
     help="Say what is different from this run; also a results.json; last or last-green, if any.",
     shell_complete=complete.completing(complete.runs, files=True),
 )

@@ -17,6 +17,7 @@ from commcheck.options import (
     STRICT,
     WHERE,
     a_path,
+    not_empty,
 )
 
 _Named = Path | tuple[Path, ...] | None
@@ -101,6 +102,7 @@ CLIMB: Final = (
         "--resume",
         default="",
         metavar="RUN",
+        callback=not_empty,
         help="Go on where a killed run ended; hosts that had ended are not asked again.",
         shell_complete=complete.completing(complete.runs),
     ),
@@ -108,6 +110,7 @@ CLIMB: Final = (
         "--again",
         default="",
         metavar="RUN",
+        callback=not_empty,
         help="Ask only the hosts that did not pass in that run, and say what was fixed.",
         shell_complete=complete.completing(complete.runs),
     ),

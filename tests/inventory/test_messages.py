@@ -339,6 +339,7 @@ def test_an_alias_bomb_ends_soon(tmp_path: Path) -> None:
     ("sources", "line"),
     [
         ([], "no inventory: name one with -i, or give hosts as -i gpu-01,gpu-02,"),
+        (["a,", " "], "no inventory: name one with -i, or give hosts as -i gpu-01,gpu-02,"),
         (
             ["gpu-01"],
             "gpu-01:1:1: error: no such file; for a list of hosts end it with a comma: gpu-01, "

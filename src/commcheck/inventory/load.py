@@ -70,7 +70,7 @@ def load(
 
     Raises ``InventoryError`` with complete lines.
     """
-    if not any(source.strip() for source in sources):
+    if not sources or not all(source.strip() for source in sources):
         raise InventoryError("no inventory: name one with -i, or give hosts as -i gpu-01,gpu-02,")
     reader = Reader(cwd)
     tree_notes = Notes()
