@@ -12,7 +12,7 @@ from commcheck.afterwards import report
 from commcheck.attempts import before
 from commcheck.errors import RunFolderError
 from commcheck.report import events
-from commcheck.report.find import find
+from commcheck.report.find import files_below, find
 from commcheck.report.folder import RunFolder
 from commcheck.report.record import Record
 from tests.report.runs import healthy, incident
@@ -58,6 +58,16 @@ def test_where_hosts_are_meant_an_analysis_of_files_is_no_run(tmp_path: Path) ->
     RunFolder.create(tmp_path, IDS[3])
     with pytest.raises(RunFolderError, match=f"{IDS[3]}: the latest run was killed before"):
         find("last", tmp_path, of_hosts=True)
+
+
+def test_files_of_runs_are_left_out_and_others_of_their_name_are_not(tmp_path: Path) -> None:
+    run(tmp_path / "reports", IDS[0], healthy(1))
+    RunFolder.create(tmp_path / "reports", IDS[1]).hold()  # killed before it wrote anything
+    others = [tmp_path / "job" / "events.ndjson", tmp_path / "job" / "nccl.log"]
+    others[0].parent.mkdir()
+    for path in others:
+        path.write_text("{}\n")
+    assert files_below(tmp_path) == others
 
 
 def test_an_older_run_never_stands_for_one_that_left_nothing(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ LAST: Final = "last"
 LAST_GREEN: Final = "last-green"
 """The latest run that ended by itself with exit code 0."""
 
+_BEGUN: Final = b'{"event":"run",'
 _FIRST_MOST: Final = 1 << 20
 """Bytes of a run's first event."""
 
@@ -60,12 +61,20 @@ def files_below(folder: Path) -> list[Path]:
     """
     found: list[Path] = []
     for parent, folders, names in os.walk(folder):
-        if EVENTS in names:
+        if EVENTS in names and _begins_a_run(Path(parent, EVENTS)):
             folders.clear()
             continue
         paths = (Path(parent, name) for name in names)
         found += (path for path in paths if path.is_file())
     return sorted(found)
+
+
+def _begins_a_run(events: Path) -> bool:
+    try:
+        with opened(events) as file:
+            return file.read(len(_BEGUN)) in (b"", _BEGUN)
+    except OSError:
+        return False  # whoever reads it says so
 
 
 def find(name: str, base: Path, *, of_hosts: bool = False) -> str:
