@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,11 @@ def test_a_sweep_ends_in_one_screen_and_all_reports(tmp_path: Path) -> None:
     (folder,) = (path for path in (tmp_path / "reports").iterdir() if not path.is_symlink())
     page = (folder / "report.html").read_text()
     assert '<svg class="chart"' in page
+    assert "frames/" not in page  # no host answered anything
     assert (folder / "junit" / "TEST-commcheck-physical.xml").is_file()
+    summary = (folder / "summary.md").read_text()
+    assert "breaks here" not in summary  # hosts are counted there, and none was asked
+    assert "06_allreduce_2node_pfc_broken.txt, commcheck" in summary
 
 
 def test_json_holds_the_facts_of_the_files(tmp_path: Path) -> None:
@@ -81,6 +86,34 @@ def test_a_file_that_is_no_such_thing_is_one_line_and_leaves_nothing(
 def test_a_missing_file_is_one_line(tmp_path: Path, what: str) -> None:
     with pytest.raises(UsageError, match=r"missing\.txt: "):
         analyze(tmp_path, what, tmp_path / "missing.txt")
+
+
+@pytest.mark.parametrize("what", ["log", "env", "hang"])
+def test_the_folder_of_a_run_holds_nothing_to_analyse(tmp_path: Path, what: str) -> None:
+    analyze(tmp_path, "log", RECORDED / "nccl-logs/01-healthy-2n16r-roce-2.21.5.log")
+    with pytest.raises(UsageError, match="none but those of runs of commcheck"):
+        analyze(tmp_path, what, tmp_path / "reports")
+
+
+@pytest.mark.parametrize(
+    ("what", "recorded"),
+    [
+        ("log", "nccl-logs/01-healthy-2n16r-roce-2.21.5.log"),
+        ("env", "nccl-logs/01-healthy-2n16r-roce-2.21.5.log"),
+        ("trace", "traces/ddp_gloo_cap25_rank0.json.gz"),
+        ("hang", "flight-recorder/fr-gloo-desync/rank0.json"),
+    ],
+)
+def test_a_folder_with_reports_in_it_says_the_same_the_second_time(
+    tmp_path: Path, what: str, recorded: str
+) -> None:
+    """A run's own runbook quotes EI0006 and the like: it is no log of the job."""
+    shutil.copy(RECORDED / recorded, tmp_path)
+    first, second = (analyze(tmp_path, what, tmp_path, "--format", "json") for _ in range(2))
+    assert first.return_value == second.return_value
+    told = [json.loads(each.stdout) for each in (first, second)]
+    assert told[0]["verdicts"] == told[1]["verdicts"]
+    assert told[0]["run"]["inventory"] == told[1]["run"]["inventory"]
 
 
 def test_a_log_without_a_line_of_nccl_is_unknown_and_says_what_to_turn_on(tmp_path: Path) -> None:

@@ -80,6 +80,13 @@ def test_a_dry_run_says_how_each_host_would_be_reached(tmp_path: Path) -> None:
         (["explain", "physical.pfc-enable"], "did you mean 'physical.pfc-enabled'?"),
         (["run"], "no inventory"),
         (["run", "-i", "a,", "--checks", "nowhere"], "no such folder"),
+        (["run", "-i", "a,", "-l", "", "--allow", "load"], "'--limit' (env var"),
+        (["run", "-i", "a,", "--again", ""], "it is empty; say which is meant"),
+        (["run", "-i", "a,", "-i", ""], "no inventory: name one with -i"),
+        (["run", "-i", "a,", "--key-file", "my_key"], "read, No such file or directory: my_key"),
+        (["run", "-i", "a,", "-t", "physical.nic-mtx"], "did you mean 'physical.nic-mtu'?"),
+        (["run", "-i", "a,", "-t", "*.nic-mtu", "-t", "physical"], "did you mean 'physical.*'?"),
+        (["run", "-i", "a,", "--skip", "collective-fleet"], "'physical.collective-fleet'?"),
         (["report"], "reports"),
         (["rum"], "No such command"),
         (["demo", "--fault", "pfc-of"], "pfc-off"),
@@ -93,6 +100,32 @@ def test_wrong_words_are_one_clear_line_and_exit_2(
     assert says in ran.stderr
     assert "Traceback" not in ran.stderr
     assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["run", "-i", "nowhere"],
+        ["run", "-i", "a,", "no-playbook"],
+        ["run", "-i", "a,", "--executor", "no:module"],
+        ["run", "--again", "last"],
+        ["report", "last"],
+        ["judge", "last"],
+        ["merge", "last"],
+    ],
+)
+def test_what_is_refused_leaves_no_former_junit_file(tmp_path: Path, words: list[str]) -> None:
+    """A CI job publishes what it finds: yesterday's green results are not today's."""
+    former = tmp_path / "junit" / "TEST-commcheck-physical.xml"
+    former.parent.mkdir()
+    former.touch()
+    (tmp_path / "junit" / "TEST-other.xml").touch()
+    dry = commcheck(tmp_path, "run", "-i", "a,", "--dry-run", "--junit", "junit")
+    assert dry.returncode == 0
+    assert former.exists()
+    assert commcheck(tmp_path, *words, "--junit", "junit").returncode == 2
+    assert [path.name for path in former.parent.iterdir()] == ["TEST-other.xml"]
 
 
 def test_a_name_like_that_of_a_secret_hides_no_reason(tmp_path: Path) -> None:

@@ -68,3 +68,22 @@ def test_the_shell_is_told(tmp_path: Path) -> None:
     assert words(tmp_path, "commcheck report 2026") == [f"plain,{run.name}"]
     assert words(tmp_path, "commcheck run --baseline last-") == ["plain,last-green"]
     assert words(tmp_path, "commcheck run -i nowhere.yaml -l a") == []
+
+
+def test_no_program_is_started_for_a_completion(tmp_path: Path) -> None:
+    """A script that makes an inventory is no less a program for its name, or for its folder."""
+    script = tmp_path / "folder" / "hosts"
+    script.parent.mkdir()
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    script.chmod(0o755)
+    (tmp_path / "sinfo").write_text(script.read_text())
+    (tmp_path / "sinfo").chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        for source in ("folder", "folder/hosts", "slurm:gpu", "exec:sinfo"):
+            assert words(tmp_path, f"commcheck run -i {source} -l g") == []
+    assert not (tmp_path / "ran").exists()
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "hosts").write_text("[gpu]\ngpu-01\n")
+    for source in ("plain", "plain/hosts"):
+        assert words(tmp_path, f"commcheck run -i {source} -l gpu-") == ["plain,gpu-01"]

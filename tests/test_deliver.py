@@ -53,6 +53,31 @@ def test_a_hook_is_told_once_of_what_stays_the_same(
     assert json.loads((tmp_path / runs[0] / "results.json").read_bytes())["run"]["exit_code"] == 1
 
 
+def test_a_run_on_another_inventory_is_not_the_run_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two fleets with reports in one folder: each change is one of the fleet's own."""
+    told: list[str] = []
+
+    def send(_hook: Hook, record: Record) -> str:
+        told.append(record.info.run_id)
+        return ""
+
+    monkeypatch.setattr("commcheck.report.hooks.send", send)
+    hook = Hook("oncall", "slack", "https://x.example")
+    for number, (record, inventory) in enumerate(
+        (
+            (healthy(), "a.yaml"),
+            (incident(), "b.yaml"),
+            (healthy(), "a.yaml"),
+            (incident(), "b.yaml"),
+        )
+    ):
+        info = replace(record.info, playbook="p", limit="", inventory=(inventory,))
+        delivered(tmp_path, replace(record, info=info), hook, f"2026112{number}T000000Z-0000")
+    assert told == ["20261121T000000Z-0000"]
+
+
 @click.command()
 @LANG
 @NOTIFY

@@ -124,6 +124,22 @@ def test_what_follows_from_another_hosts_fault_has_not_passed() -> None:
     assert passed_hosts(replace(record, results=results)) == ("b",)
 
 
+def test_what_was_waived_has_not_passed() -> None:
+    """The waiver may have ended, and the fault may be mended: only the host can tell."""
+    record = replace(healthy(2), plan=plan(("a", "b"), CHECKS[:1]))
+    waived = verdict(Status.SKIP, Kind.WAIVED)
+    results = (result("a", CHECKS[0], waived), result("b", CHECKS[0], verdict(Status.PASS)))
+    assert passed_hosts(replace(record, results=results)) == ("b",)
+
+
+def test_where_warnings_fail_now_a_warning_of_then_has_not_passed() -> None:
+    record = replace(healthy(2), plan=plan(("a", "b"), CHECKS[:1]))
+    warned = result("a", CHECKS[0], verdict(Status.WARN))
+    record = replace(record, results=(warned, result("b", CHECKS[0], verdict(Status.PASS))))
+    assert passed_hosts(record) == ("a", "b")
+    assert passed_hosts(record, strict=True) == ("b",)
+
+
 def test_a_verdict_on_a_group_is_of_its_hosts() -> None:
     wrong = verdict(Status.SKIP, Kind.UNDECIDABLE)
     record = replace(healthy(3), plan=plan(("a", "b", "c"), CHECKS[:1]))

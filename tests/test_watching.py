@@ -22,7 +22,7 @@ from commcheck.check import (
 from commcheck.collect.base import SUBJECTS, Frame, State
 from commcheck.command import Command, Output
 from commcheck.discover import bundled_folder, discover
-from commcheck.earlier import EarlierRuns, watched
+from commcheck.earlier import MOST_RUNS, EarlierRuns, watched
 from commcheck.errors import ParseError, Position
 from commcheck.judge import judge_host
 from commcheck.model import Finding, Host, Machine, Origin, Verdict, Wanted, Words
@@ -196,6 +196,14 @@ def test_the_newest_reading_of_the_same_boot_is_taken(tmp_path: Path) -> None:
     stored(tmp_path, "20261105T000000Z-aaaa", frame("end: count", "9", 900.0))
     (found,) = EarlierRuns.beside(now.path).frames("gpu-01", BOOT, ["end: count"])
     assert found == frame("earlier: count", "2", 200.0)
+
+
+def test_analyses_of_files_hide_no_run_of_before(tmp_path: Path) -> None:
+    stored(tmp_path, "20261101T000000Z-aaaa", frame("end: count", "1", 100.0))
+    for number in range(MOST_RUNS):
+        RunFolder.create(tmp_path, f"20261102T00000{number}Z-aaaa").event(run_event(info()))
+    runs = EarlierRuns.beside(tmp_path / "20261103T000000Z-aaaa")
+    assert len(runs.frames("gpu-01", BOOT, ["end: count"])) == 1
 
 
 def test_after_a_reboot_and_for_other_hosts_there_is_none(tmp_path: Path) -> None:

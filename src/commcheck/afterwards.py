@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commcheck.attempts import begin
-from commcheck.console import say, within
+from commcheck.console import say, warn, within
 from commcheck.deliver import Delivery, differences, load_document, look_of, progress
 from commcheck.errors import RunFolderError
 from commcheck.inventory import snapshot
@@ -33,9 +33,11 @@ HOST_S = 600.0
 def report(*, run_name: str, **where: Any) -> int:
     """Render a run again from its events. The exit code says what is known of it: 0, 1 or 3."""
     delivery = Delivery(**where)
-    folder = RunFolder.open(run_name, delivery.out)
-    record = folder.record()
     delivery.clear()
+    folder = RunFolder.open(run_name, delivery.out)
+    if folder.is_held:
+        warn(f"{folder.path.name}: this run is still going on: what is not judged yet may come")
+    record = folder.record()
     with doubted([record]):
         delivery.deliver(record, folder)
         return record.judged_code  # the run was stopped, not this
@@ -71,7 +73,8 @@ def judge(
 ) -> int:
     """Judge a run again, with today's checks, into a run of its own. ``where``: of ``Delivery``."""
     delivery = Delivery(**where)
-    folder = RunFolder.open(run_name, delivery.out)
+    delivery.clear()
+    folder = RunFolder.open(run_name, delivery.out, of_hosts=True)
     record = folder.record()
     with doubted([record]):
         kept = snapshot.restore(folder.inventory()) if not inventory else None
@@ -113,7 +116,8 @@ def merge(
     Raises ``RunFolderError`` unless they hold every host once and asked the same.
     """
     delivery = Delivery(**where)
-    folders = [RunFolder.open(name, delivery.out) for name in run_names]
+    delivery.clear()
+    folders = [RunFolder.open(name, delivery.out, of_hosts=True) for name in run_names]
     records = [folder.record() for folder in folders]
     with doubted(records):
         kept = folders[0].inventory()

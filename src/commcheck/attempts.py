@@ -22,7 +22,8 @@ from commcheck.report.shapes import doubted, misfit
 from commcheck.report.words import folded, hosts_of, many, utc
 from commcheck.stored import Stored, differences, of_passed, of_run
 
-_UNKNOWN = frozenset({Kind.UNDECIDABLE, Kind.BUSY})
+_ASKED_AGAIN = frozenset({Kind.UNDECIDABLE, Kind.BUSY, Kind.WAIVED})
+"""A waiver may have ended since: what was waived would then be told of a host that is mended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +49,17 @@ class Before:
         """True where nothing is left to go on with."""
         return self.resumes and self.record.state == "complete"
 
-    def stored(self, prepared: Prepared, choice: Choice) -> Stored:
-        """What need not be asked.
+    def stored(self, prepared: Prepared, choice: Choice, *, strict: bool) -> Stored:
+        """What need not be asked. ``strict``: a warning fails now.
 
         Raises ``RunFolderError`` where a resumed run asked otherwise, or the run is damaged.
         """
         with doubted([self.record]):
-            return self._stored(prepared, choice)
+            return self._stored(prepared, choice, strict=strict)
 
-    def _stored(self, prepared: Prepared, choice: Choice) -> Stored:
+    def _stored(self, prepared: Prepared, choice: Choice, *, strict: bool) -> Stored:
         if not self.resumes:
-            passed = passed_hosts(self.record)
+            passed = passed_hosts(self.record, strict=strict)
             return of_passed(passed, prepared.climb.hosts, self.folder.frames)
         found = list(differences(self.record, prepared, plan_of(prepared), choice.limit))
         if found:
@@ -92,12 +93,14 @@ def before(resume: str, again: str, out: Path, *, hold: bool) -> Before | None:
         return None
     if resume and again:
         raise RunFolderError("error: --resume and --again exclude each other [usage]")
-    folder = RunFolder.open(resume or again, out)
+    folder = RunFolder.open(resume or again, out, of_hosts=True)
     if resume and hold:
         folder.hold()
         if folder.is_empty:
             raise NotBegun(f"{folder.path}: the run was killed before it began")
     record = folder.record()
+    if record.info.noun != "host":
+        raise RunFolderError(f"{folder.path}: an analysis of files: no host was asked in it")
     # What hosts are asked rests on these; the rest is looked at only where it does harm.
     told = (record.info, record.plan, record.reached, record.failures)
     kinds = (RunInfo, Plan, dict[str, str], dict[str, Failure])
@@ -107,15 +110,16 @@ def before(resume: str, again: str, out: Path, *, hold: bool) -> Before | None:
     return Before(folder, record, bool(resume))
 
 
-def passed_hosts(record: Record) -> tuple[str, ...]:
-    """The hosts of which nothing failed and everything was judged. ``strict``: no warning either.
+def passed_hosts(record: Record, *, strict: bool = False) -> tuple[str, ...]:
+    """The hosts of which nothing failed or was waived, and everything was judged.
 
-    A verdict on a group that names no hosts speaks of all of them.
+    ``strict``: a warning fails now; where it does, or did then, no warning either. A verdict on a
+    group that names no hosts speaks of all of them.
     """
     wrong: set[str] = set()
     for result in record.sorted:
         for finding in result.findings:
-            if _is_trouble(finding, strict=record.info.strict):
+            if _is_trouble(finding, strict=strict or record.info.strict):
                 wrong.update(
                     record.plan.hosts
                     if finding.host.startswith("@") and not finding.verdict.hosts
@@ -128,7 +132,7 @@ def _is_trouble(finding: Finding, *, strict: bool) -> bool:
     verdict = finding.verdict
     return (
         verdict.status in (Status.FAIL, Status.ERROR)
-        or verdict.kind in _UNKNOWN
+        or verdict.kind in _ASKED_AGAIN
         # Of another host's fault perhaps: what it told then is no longer so when that is mended.
         or bool(verdict.follows)
         or (strict and verdict.status is Status.WARN)
@@ -208,7 +212,7 @@ def _baseline(name: str, out: Path) -> tuple[Json | None, str]:
     if not name:
         return None, ""
     try:
-        return load_document(name, out), ""
+        return load_document(name, out, of_hosts=True), ""
     except NoneYet as error:
         if name not in (LAST, LAST_GREEN):
             raise

@@ -28,6 +28,7 @@ from commcheck.prepare import Choice, Prepared, forks_of, prepare
 from commcheck.reach import settings_of, words_of
 from commcheck.report.cleaning import one_line
 from commcheck.report.find import NotBegun
+from commcheck.report.folder import RunFolder
 from commcheck.run import Climber
 from commcheck.stop import Stop
 from commcheck.workers import workers_for
@@ -62,6 +63,9 @@ def run(
     **options: Any,
 ) -> int:
     """Climb on the hosts of an inventory. ``options``: those of ``climb``."""
+    if options["junit"] and not options["dry_run"]:
+        # First of all: a run that is refused must not leave the former one's green results.
+        RunFolder.clear_junit(options["junit"])
     if not inventory and not (options["resume"] or options["again"]):
         raise UsageError("error: no inventory: give one with -i FILE, or names with -i gpu-01,")
     if executor and options["workers"] > 1:
@@ -145,7 +149,7 @@ def climb(
         choice = choice.filled(before.record.info.choice)
         reach = {**reach, **settings_of(choice.reach)}
     prepared = prepare(choice, cwd=Path.cwd())
-    stored = before.stored(prepared, choice) if before is not None else None
+    stored = before.stored(prepared, choice, strict=strict) if before is not None else None
     for plan in prepared.climb.hosts:
         endpoint(plan.host)  # a wrong connection variable stops us before any host is contacted
     wanted = forks_of(prepared.playbook, forks)

@@ -104,19 +104,14 @@ def runs(ctx: click.Context) -> Iterator[str]:
 
 def hosts(ctx: click.Context) -> Iterator[str]:
     """Hosts and groups of the inventory that stands earlier on the line."""
-    from commcheck.inventory.load import load
+    from commcheck.inventory.load import load, starts_program
 
     sources = ctx.params.get("inventory") or ()
     # A program that makes an inventory may take its time, and may do anything.
-    if sources and all(_is_plain(source) for source in sources):
+    if sources and not starts_program(sources, cwd=Path.cwd()):
         inventory = load(tuple(sources), cwd=Path.cwd())
         yield from inventory.groups
         yield from (host.name for host in inventory.hosts)
-
-
-def _is_plain(source: str) -> bool:
-    path = Path(source)
-    return "," in source or path.is_dir() or path.suffix in (".yaml", ".yml", ".ini", ".json", "")
 
 
 def _bundled(name: str) -> Path:

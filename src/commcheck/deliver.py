@@ -48,7 +48,7 @@ class Delivery:
     drain_command: str = ""
 
     def clear(self) -> None:
-        """Former JUnit files go away before the run: stale green results are the worst kind."""
+        """Former JUnit files go away before all else: stale green results are the worst kind."""
         if self.junit:
             RunFolder.clear_junit(self.junit)
 
@@ -95,12 +95,13 @@ class Delivery:
     def _before(self, record: Record, folder: RunFolder) -> Json | None:
         """What the last run of the same playbook on the same hosts said, if there was one."""
         info = record.info
+        mine = (info.playbook, list(info.inventory), info.limit)
         for run in reversed(run_ids(self.out)):
             if run >= folder.path.name:
                 continue
             try:
                 told = summary_in(self.out / run / RESULTS)
-                if (told["run"]["playbook"], told["run"]["limit"]) == (info.playbook, info.limit):
+                if tuple(told["run"][each] for each in ("playbook", "inventory", "limit")) == mine:
                     return told
             except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # killed, or of another time
@@ -136,13 +137,13 @@ def progress(*, no_progress: bool, quiet: bool) -> Progress:
 # --- against a baseline -------------------------------------------------------------------------
 
 
-def load_document(name: str, out: Path) -> Json:
+def load_document(name: str, out: Path, *, of_hosts: bool = False) -> Json:
     """The results of a run, by its name or folder, or those of a saved ``results.json``.
 
-    Raises ``RunFolderError``.
+    ``of_hosts``: as in ``find``. Raises ``RunFolderError``.
     """
     if not Path(name).is_file():
-        return document(RunFolder.open(name, out).record())
+        return document(RunFolder.open(name, out, of_hosts=of_hosts).record())
     try:
         found: Json = dict(json.loads(read_whole(name, RESULTS_MOST)))
     except (OSError, ValueError, TypeError, RecursionError) as error:

@@ -38,7 +38,12 @@ class EarlierRuns:
         except OSError:
             return cls()
         paths = [run.parent / name for name in names if name < run.name]
-        runs = (path for path in paths if not path.is_symlink() and (path / EVENTS).is_file())
+        # An analysis of files has events, and no answer of any host.
+        runs = (
+            path
+            for path in paths
+            if not path.is_symlink() and (path / EVENTS).is_file() and (path / "frames").is_dir()
+        )
         return cls(tuple(RunFolder(path) for path, _ in zip(runs, range(MOST_RUNS), strict=False)))
 
     def frames(self, host: str, boot_id: str, keys: Iterable[str]) -> tuple[Frame, ...]:

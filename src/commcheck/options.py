@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from commcheck import complete
 
@@ -57,8 +58,6 @@ def _language(_ctx: click.Context, _param: click.Parameter, name: str | None) ->
 
 def sources(ctx: click.Context) -> dict[str, str]:
     """Every setting that is no default, and where it comes from."""
-    from click.core import ParameterSource
-
     told = {
         ParameterSource.COMMANDLINE: "the command line",
         ParameterSource.ENVIRONMENT: "the environment",
@@ -128,6 +127,15 @@ INVENTORY = click.option(
     help="Ansible inventory: a file, a directory, a script, or names with a comma; slurm:PARTITION "
     "or slurm:gpu-[01-16]. Repeatable.",
 )
+
+
+def not_empty(ctx: click.Context, param: click.Parameter, word: str) -> str:
+    """An empty word is what a shell makes of a list in which no host was left: never all hosts."""
+    if not word and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
+        raise click.BadParameter("it is empty; say which is meant, or leave the option out")
+    return word
+
+
 LIMIT = click.option(
     "-l",
     "--limit",
@@ -135,6 +143,7 @@ LIMIT = click.option(
     envvar="COMMCHECK_LIMIT",
     show_envvar=True,
     metavar="PATTERN",
+    callback=not_empty,
     help="Ansible pattern.",
     shell_complete=complete.in_pattern(complete.hosts),
 )
@@ -177,6 +186,7 @@ BASELINE = click.option(
     "--baseline",
     default="",
     metavar="RUN",
+    callback=not_empty,
     help="Say what is different from this run; also a results.json; last or last-green, if any.",
     shell_complete=complete.completing(complete.runs, files=True),
 )

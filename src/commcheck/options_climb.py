@@ -17,6 +17,7 @@ from commcheck.options import (
     STRICT,
     WHERE,
     a_path,
+    not_empty,
 )
 
 _Named = Path | tuple[Path, ...] | None
@@ -33,7 +34,8 @@ def _readable(ctx: click.Context, param: click.Parameter, given: _Named) -> _Nam
         except OSError as error:
             if isinstance(error, FileNotFoundError) and param.name == "known_hosts":
                 continue  # accept-new makes it
-            raise click.BadParameter(f"{path}: cannot be read: {error.strerror}") from None
+            # The name last: what follows "deploy_key:" is masked as a secret's value.
+            raise click.BadParameter(f"cannot be read, {error.strerror}: {path}") from None
     return given
 
 
@@ -100,6 +102,7 @@ CLIMB: Final = (
         "--resume",
         default="",
         metavar="RUN",
+        callback=not_empty,
         help="Go on where a killed run ended; hosts that had ended are not asked again.",
         shell_complete=complete.completing(complete.runs),
     ),
@@ -107,6 +110,7 @@ CLIMB: Final = (
         "--again",
         default="",
         metavar="RUN",
+        callback=not_empty,
         help="Ask only the hosts that did not pass in that run, and say what was fixed.",
         shell_complete=complete.completing(complete.runs),
     ),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from commcheck.discover import FoundCheck, discover, strays
 from commcheck.errors import CheckError, InventoryError, PlaybookError
@@ -16,7 +17,7 @@ from commcheck.fields import near
 from commcheck.inventory.endpoint import with_given
 from commcheck.inventory.load import Inventory, load
 from commcheck.inventory.patterns import matching, select, still_there
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Host
 from commcheck.plan import Climb, make_climb, validate
 from commcheck.playbook import Entry, Play, Playbook, locate
@@ -27,6 +28,8 @@ from commcheck.report.record import Plan, PlannedCheck
 from commcheck.runbook import of_site
 from commcheck.waivers import Granted, Waiver
 from commcheck.waivers import load as load_waivers
+
+_WILD: Final = regex(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +110,7 @@ class Prepared:
 def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     """Read and check everything. Raises ``UsageError``; contacts nothing, writes nothing."""
     found = discover(choice.check_folders, cwd=cwd)
+    _refuse_unmatched(choice, found)
     playbook = load_playbook(locate(choice.playbook, cwd=cwd), found)
     inventory = choice.recorded or load(choice.inventory, cwd=choice.inventory_from or cwd)
     inventory = replace(
@@ -127,6 +131,12 @@ def prepare(choice: Choice, *, cwd: Path) -> Prepared:
     if (choice.only or choice.skip) and not any(play.checks for play, _ in plays):
         wanted = ", ".join(choice.only) or f"all but {', '.join(choice.skip)}"
         raise CheckError(f"error: no check of playbook {playbook.name!r} matches {wanted} [checks]")
+    asked = [entry.check for play in playbook.plays for entry in play.checks]
+    warnings.extend(
+        f"warning: no check of playbook {playbook.name!r} matches -t {glob} [checks]"
+        for glob in choice.only
+        if not fnmatch.filter(asked, glob)
+    )
     climb = make_climb(
         hosts, plays, found, lambda check: playbook.not_permitted(check, choice.allow) or ""
     )
@@ -196,6 +206,23 @@ def _shard(hosts: Sequence[Host], shard: tuple[int, int] | None) -> tuple[Host, 
             f"error: shard {number}/{count} has no host: there are only {len(hosts)} [no-host]"
         )
     return mine
+
+
+def _refuse_unmatched(choice: Choice, found: Sequence[FoundCheck]) -> None:
+    """Raise ``CheckError`` for an id that no check has: what was to run would not, or would.
+
+    A glob of ``-t`` may find nothing; one of ``--skip`` is to keep something out, so there is that.
+    """
+    ids = [one.id for one in found]
+    known = [*ids, *dict.fromkeys(f"{each.partition('.')[0]}.*" for each in ids)]
+    problems = [
+        f"error: {option} {glob}: no check has such an id{near(glob, known)} [checks]"
+        for option, globs in (("-t", choice.only), ("--skip", choice.skip))
+        for glob in globs
+        if not fnmatch.filter(ids, glob) and (option == "--skip" or not _WILD.search(glob))
+    ]
+    if problems:
+        raise CheckError(*problems)
 
 
 def _refuse_unknown(playbook: Playbook, inventory: Inventory, found: Sequence[FoundCheck]) -> None:

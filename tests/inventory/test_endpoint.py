@@ -32,6 +32,13 @@ PLAIN = Endpoint(address="gpu-01")
         ({"ansible_ssh_host": "old"}, {"address": "old"}),
         ({"ansible_ssh_host": "old", "ansible_host": "new"}, {"address": "new"}),
         ({"ansible_host": "2001:db8::1"}, {"address": "2001:db8::1"}),
+        ({"ansible_host": "root@192.0.2.1"}, {"address": "192.0.2.1", "user": "root"}),
+        ({"ansible_host": "root@-oX=y"}, {"address": "root@-oX=y"}),
+        ({"ansible_host": "root@gpu", "ansible_user": "joe"}, {"address": "gpu", "user": "joe"}),
+        (
+            {"ansible_host": "root@gpu", "ansible_ssh_extra_args": "-l joe"},
+            {"address": "gpu", "user": "joe"},
+        ),
         ({"ansible_port": 2222}, {"port": 2222}),
         ({"ansible_port": "2222"}, {"port": 2222}),
         ({"ansible_ssh_port": 22}, {"port": 22}),

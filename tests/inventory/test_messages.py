@@ -221,6 +221,12 @@ ERRORS: list[tuple[str, str | bytes, str]] = [
         "[g pu]\na\n",
         "i.ini:1:1: error: '[g pu]' is no section; is a blank in it? [section]",
     ),
+    (
+        "hosts",
+        "192.0.2.7\tgpu-07 gpu-07.example  # rack 2\n",
+        "hosts:1:1: error: a line of /etc/hosts; an inventory says gpu-07 ansible_host=192.0.2.7 "
+        "[hosts-file]",
+    ),
     ("i.ini", "[g]\n  a x\n", "i.ini:2:5: error: wanted name=value, found 'x' [variable]"),
     (
         "i.ini",
@@ -333,6 +339,7 @@ def test_an_alias_bomb_ends_soon(tmp_path: Path) -> None:
     ("sources", "line"),
     [
         ([], "no inventory: name one with -i, or give hosts as -i gpu-01,gpu-02,"),
+        (["a,", " "], "no inventory: name one with -i, or give hosts as -i gpu-01,gpu-02,"),
         (
             ["gpu-01"],
             "gpu-01:1:1: error: no such file; for a list of hosts end it with a comma: gpu-01, "

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
-from commcheck.model import Figure, Words
+from commcheck.model import Figure, Finding, Status, Words
 from commcheck.report.charts import draw
 from commcheck.report.charts.drawing import WIDTH, amount, log_ticks, thinned, ticks
 from commcheck.report.html import render
@@ -159,3 +159,32 @@ def test_a_page_draws_the_figures_of_its_verdicts_escaped() -> None:
     (title,) = [each.text for each in tree.iter("title") if "<script>" in (each.text or "")][:1]
     assert re.match(r'"><script>alert\(1\)</script>: ranks 0', title)
     assert "cannot be drawn" in tree.text_content()
+
+
+@pytest.mark.parametrize(
+    ("drawn", "noun", "order"),
+    [
+        (Status.FAIL, "host", ["causes", "charts", "not-judged", "fleet"]),
+        (Status.PASS, "host", ["causes", "not-judged", "fleet", "charts"]),
+        (Status.PASS, "file", ["causes", "charts", "not-judged"]),
+    ],
+)
+def test_pictures_of_what_passes_stand_below_what_is_broken_or_unknown(
+    drawn: Status, noun: str, order: list[str]
+) -> None:
+    def with_picture(finding: Finding) -> Finding:
+        if finding.verdict.status is not drawn:
+            return finding
+        return replace(finding, verdict=replace(finding.verdict, figures=(figure("ring", RING),)))
+
+    record = incident()
+    results = tuple(
+        replace(each, findings=tuple(map(with_picture, each.findings))) for each in record.results
+    )
+    page = render(replace(record, results=results, info=replace(record.info, noun=noun)))
+    tree = lxml_html.fromstring(page)
+    for found in (
+        [each.get("id") for each in tree.iter("section")],
+        [each.get("href")[1:] for each in tree.xpath("//nav//a")],
+    ):
+        assert [each for each in found if each in order] == order

@@ -166,8 +166,9 @@ def test_a_value_has_moved_beyond_its_noise(was: object, now: object, moved: boo
     assert bool(found.moved) is moved
 
 
-def test_how_long_was_looked_is_no_value_of_the_host() -> None:
-    old, new = measured("old", window_s=1.0), measured("new", window_s=9.0)
+def test_how_long_was_looked_and_for_what_is_no_value_of_the_host() -> None:
+    old = measured("old", window_s=1.0, rules_judged=["LOG-001"], rules_not_judged={"LOG-013": "x"})
+    new = measured("new", window_s=9.0, rules_judged=["LOG-013"], rules_not_judged={})
     assert diff(document(old), document(new)).moved == ()
 
 

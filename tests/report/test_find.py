@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from commcheck.afterwards import report
+from commcheck.attempts import before
 from commcheck.errors import RunFolderError
 from commcheck.report import events
-from commcheck.report.find import find
+from commcheck.report.find import files_below, find
 from commcheck.report.folder import RunFolder
 from commcheck.report.record import Record
 from tests.report.runs import healthy, incident
@@ -39,6 +41,35 @@ def test_the_last_green_run_ended_by_itself_with_exit_code_0(tmp_path: Path) -> 
         find("last-green", tmp_path)
 
 
+def test_where_hosts_are_meant_an_analysis_of_files_is_no_run(tmp_path: Path) -> None:
+    """``run --again last`` after ``analyze log`` is about the hosts, not about the log."""
+    analysis = replace(healthy(1), info=replace(healthy(1).info, noun="file"))
+    run(tmp_path, IDS[0], healthy(1))
+    run(tmp_path, IDS[1], incident())
+    run(tmp_path, IDS[2], analysis)
+    assert (find("last", tmp_path), find("last-green", tmp_path)) == (IDS[2], IDS[2])
+    assert find("last", tmp_path, of_hosts=True) == IDS[1]
+    assert find("last-green", tmp_path, of_hosts=True) == IDS[0]
+    with pytest.raises(RunFolderError, match=f"{IDS[2]}: an analysis of files: no host was asked"):
+        before("", IDS[2], tmp_path, hold=False)
+    told = before("", "last", tmp_path, hold=False)
+    assert told is not None
+    assert told.run_id == IDS[1]
+    RunFolder.create(tmp_path, IDS[3])
+    with pytest.raises(RunFolderError, match=f"{IDS[3]}: the latest run was killed before"):
+        find("last", tmp_path, of_hosts=True)
+
+
+def test_files_of_runs_are_left_out_and_others_of_their_name_are_not(tmp_path: Path) -> None:
+    run(tmp_path / "reports", IDS[0], healthy(1))
+    RunFolder.create(tmp_path / "reports", IDS[1]).hold()  # killed before it wrote anything
+    others = [tmp_path / "job" / "events.ndjson", tmp_path / "job" / "nccl.log"]
+    others[0].parent.mkdir()
+    for path in others:
+        path.write_text("{}\n")
+    assert files_below(tmp_path) == others
+
+
 def test_an_older_run_never_stands_for_one_that_left_nothing(tmp_path: Path) -> None:
     run(tmp_path, IDS[0], healthy(1))
     RunFolder.create(tmp_path, IDS[1])
@@ -51,12 +82,18 @@ def test_an_older_run_never_stands_for_one_that_left_nothing(tmp_path: Path) -> 
     assert find("last", tmp_path) == IDS[2]
 
 
-def test_a_run_is_written_by_one_process_alone(tmp_path: Path) -> None:
+def test_a_run_is_written_by_one_process_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = run(tmp_path, IDS[0], healthy(1))
     with (folder.path / "events.ndjson").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
+        assert report(run_name="last", out=tmp_path) == 0
+        assert f"{IDS[0]}: this run is still going on" in capsys.readouterr().err
         with pytest.raises(RunFolderError, match="still going on"):
             RunFolder.open(IDS[0], tmp_path).hold()
+    assert report(run_name="last", out=tmp_path) == 0
+    assert capsys.readouterr().err == ""
     RunFolder.open(IDS[0], tmp_path).hold()
 
 

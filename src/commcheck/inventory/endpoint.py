@@ -151,6 +151,10 @@ def endpoint(host: Host) -> Endpoint:
         begun = replace(begun, address=place.pod or place.node, place=place)
     elif host.variables.get("commcheck_nccl_log") == CONTAINER_LOG:
         read.wrong("commcheck_nccl_log", f"only a pod has {CONTAINER_LOG!r}", "connection")
+    # ssh(1): "[user@]hostname". Ansible hands the word on; who names a user elsewhere is stronger.
+    user, _, address = begun.address.rpartition("@")
+    if kind == "ssh" and user and _NAME.fullmatch(address) and not address.startswith("-"):
+        begun = replace(begun, address=address, user=user)
     for name in _ARGS:
         if arguments := read.first((name,), _text):
             begun = _Arguments(read, name).on(begun, arguments)

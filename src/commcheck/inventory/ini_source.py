@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
+import ipaddress
 import shlex
 import warnings
 from collections.abc import Iterable
@@ -170,6 +172,10 @@ class _Source:
                 at, f"{quoted(words[0])} is no host name; a YAML inventory is named .yml", "name"
             )
             return
+        if _is_ip(words[0]) and words[1:] and "=" not in text:
+            told = f"a line of /etc/hosts; an inventory says {words[1]} ansible_host={words[0]}"
+            self.notes.error(at, told, "hosts-file")
+            return
         settings = self._host_settings(words[1:], raw, at)
         try:
             add_hosts(self.statements, expand(pattern), self._group, at, port, settings)
@@ -198,3 +204,9 @@ class _Source:
         if isinstance(value, int | float) and not isinstance(value, bool):
             note_changed_number(self.notes, at, name, text.strip(), value)
         return Setting(name, value, at)
+
+
+def _is_ip(word: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(word))
+    return False

@@ -70,7 +70,7 @@ def load(
 
     Raises ``InventoryError`` with complete lines.
     """
-    if not any(source.strip() for source in sources):
+    if not sources or not all(source.strip() for source in sources):
         raise InventoryError("no inventory: name one with -i, or give hosts as -i gpu-01,gpu-02,")
     reader = Reader(cwd)
     tree_notes = Notes()
@@ -103,6 +103,20 @@ def load(
     groups = {name: tree.hosts_of(name) for name in tree.groups}
     warnings = (*reader.warning_lines(), *_left_aside(reader, cwd))
     return Inventory(hosts, groups, warnings, tuple(sources), reader.digest())
+
+
+def starts_program(sources: Sequence[str], *, cwd: Path) -> bool:
+    """Whether a source is a program's answer: ``exec:``, Slurm, or what only Ansible can read.
+
+    Raises ``InventoryError`` for a path that there is not.
+    """
+    reader = Reader(cwd)
+    return any(
+        any(map(reader.is_foreign, reader.files(source)))
+        if _is_path(source, cwd)
+        else source.startswith(("exec:", slurm.PREFIX))
+        for source in sources
+    )
 
 
 # --- sources to statements ----------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import IO, Final
 from commcheck.errors import UsageError
 from commcheck.files import read_rest, read_whole
 from commcheck.lazy import dataclass
+from commcheck.report.find import files_below
 
 STDIN: Final = "-"
 
@@ -58,14 +59,13 @@ def read_all(paths: Sequence[str], stdin: IO[bytes] | None = None) -> list[Given
 def _named(given: str, problems: list[str]) -> list[Path]:
     # Path.glob takes no absolute pattern.
     paths = [Path(given)] if Path(given).exists() else list(map(Path, glob.glob(given)))  # noqa: PTH207
-    files = [file for path in paths for file in (_within(path) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]
     if not files:
-        problems.append(f"{given}: no such file, folder or pattern, or the folder holds no file")
+        problems.append(
+            f"{given}: no such file, folder or pattern, or the folder holds no file, or none but "
+            "those of runs of commcheck"
+        )
     return files
-
-
-def _within(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file())
 
 
 def _read(path: Path) -> Given:

@@ -32,6 +32,7 @@ from commcheck.nccl.rules_unnamed import first_error
 from commcheck.nccl.ruling import Judgement, rule_notes
 from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
+from commcheck.report.find import files_below
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import JOB, PlannedCheck
 
@@ -155,9 +156,11 @@ def _inputs(paths: Sequence[str], stdin: IO[bytes] | None, now_s: float | None) 
         if not named:
             problems.append(f"{given}: no such file, folder or pattern")
         for path in map(Path, named):
-            files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+            files = files_below(path) if path.is_dir() else [path]
             if not files:
-                problems.append(f"{path}: the folder holds no file")
+                problems.append(
+                    f"{path}: the folder holds no file, or none but those of runs of commcheck"
+                )
             found |= {os.path.realpath(file): file for file in files}
     problems += [
         f"{file}: zstd is not read: zstd -dc {file} | commcheck analyze log -"

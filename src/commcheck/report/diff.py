@@ -35,8 +35,10 @@ from commcheck.report.ranges import fold_hosts, natural
 NOISE: Final = 0.10
 """Share by which a measured number may differ without having moved."""
 
-NOT_OF_THE_HOST: Final = frozenset({"window_s", "since_earlier_run_s"})
-"""Measured values that say how long was looked, not what was seen."""
+NOT_OF_THE_HOST: Final = frozenset(
+    {"window_s", "since_earlier_run_s", "rules_judged", "rules_not_judged"}
+)
+"""Measured values that say how long was looked, or for what, not what was seen."""
 
 _JUDGED: Final = frozenset({"pass", "warn", "fail", "waived"})
 _WORST: Final = ("fail", "error", "warn", "undecidable", "busy", "blocked", "gated")

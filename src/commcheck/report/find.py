@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from commcheck.errors import RunFolderError
-from commcheck.files import read_whole
+from commcheck.files import opened, read_whole
 from commcheck.lazy import regex
 
 EVENTS: Final = "events.ndjson"
@@ -21,6 +22,10 @@ LAST: Final = "last"
 
 LAST_GREEN: Final = "last-green"
 """The latest run that ended by itself with exit code 0."""
+
+_BEGUN: Final = b'{"event":"run",'
+_FIRST_MOST: Final = 1 << 20
+"""Bytes of a run's first event."""
 
 _RUN_ID: Final = regex(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}")
 
@@ -48,18 +53,44 @@ def run_ids(base: Path) -> tuple[str, ...]:
         raise kind(f"{base}: no folder of runs: {error.strerror}") from error
 
 
-def find(name: str, base: Path) -> str:
+def files_below(folder: Path) -> list[Path]:
+    """The files below a folder that somebody names, sorted, but for those of commcheck's own runs.
+
+    A run's runbook quotes the errors that logs end with, and its frames are what hosts answered:
+    whoever reads logs where ``reports/`` stands would read them as the job's.
+    """
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        if EVENTS in names and _begins_a_run(Path(parent, EVENTS)):
+            folders.clear()
+            continue
+        paths = (Path(parent, name) for name in names)
+        found += (path for path in paths if path.is_file())
+    return sorted(found)
+
+
+def _begins_a_run(events: Path) -> bool:
+    try:
+        with opened(events) as file:
+            return file.read(len(_BEGUN)) in (b"", _BEGUN)
+    except OSError:
+        return False  # whoever reads it says so
+
+
+def find(name: str, base: Path, *, of_hosts: bool = False) -> str:
     """The id of the run in ``base`` that ``name`` means.
+
+    ``of_hosts``: ``last`` and ``last-green`` pass over analyses of files, which asked no host.
 
     Raises ``RunFolderError`` where there is none, ``NoneYet`` where that is of ``last`` and
     ``last-green``, or where there is more than one.
     """
     runs = run_ids(base)
     if name == LAST:
-        return _last(runs, base)
+        return _last(runs, base, of_hosts=of_hosts)
     if name == LAST_GREEN:
         for run in reversed(runs):
-            if _is_green(base / run):
+            if _is_green(base / run) and not (of_hosts and _is_analysis(base / run)):
                 return run
         raise NoneYet(f"no run in {base} ended with exit code 0")
     matching = [run for run in runs if run == name] or [
@@ -73,11 +104,13 @@ def find(name: str, base: Path) -> str:
     raise RunFolderError(f"{name!r} could be any of {', '.join(matching[:5])}")
 
 
-def _last(runs: Sequence[str], base: Path) -> str:
+def _last(runs: Sequence[str], base: Path, *, of_hosts: bool) -> str:
     """The newest run, by its link; never an older one in the place of one that left nothing."""
     latest = base / LATEST
     linked = latest.readlink().name if latest.is_symlink() else ""
-    newest = linked if linked in runs else runs[-1] if runs else ""
+    newest_first = [*([linked] if linked in runs else []), *reversed(runs)]
+    meant = (run for run in newest_first if not (of_hosts and _is_analysis(base / run)))
+    newest = next(meant, "")
     begun = sorted(
         path.name
         for path in base.iterdir()
@@ -88,6 +121,15 @@ def _last(runs: Sequence[str], base: Path) -> str:
     if not newest:
         raise NoneYet(f"no run {LAST!r} in {base}")
     return newest
+
+
+def _is_analysis(run: Path) -> bool:
+    """True where its first event says that files were judged, and no host was asked."""
+    try:
+        with opened(run / EVENTS) as file:
+            return bool(json.loads(file.readline(_FIRST_MOST)).get("noun", "host") != "host")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False  # killed, or damaged: who opens it says so
 
 
 def _is_green(run: Path) -> bool:

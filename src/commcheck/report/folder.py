@@ -10,6 +10,7 @@ import errno
 import fcntl
 import json
 import os
+import shlex
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -84,14 +85,14 @@ class RunFolder:
         return cls(path, mode)
 
     @classmethod
-    def open(cls, name: str | Path, base: Path) -> RunFolder:
+    def open(cls, name: str | Path, base: Path, *, of_hosts: bool = False) -> RunFolder:
         """An existing run: a path, a run id, a unique prefix of one, ``last``, ``last-green``.
 
-        Raises ``RunFolderError`` where there is none, or more than one.
+        ``of_hosts``: as in ``find``. Raises ``RunFolderError`` where there is none, or several.
         """
         path = Path(name)
         if not (path / EVENTS).is_file():
-            path = base / find(str(name), base)
+            path = base / find(str(name), base, of_hosts=of_hosts)
         return cls(path, path.stat().st_mode & 0o777)
 
     # --- events and frames ----------------------------------------------------------------------
@@ -112,6 +113,16 @@ class RunFolder:
             # Some network file systems have no locks; that must not keep a run from its folder.
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 raise RunFolderError(f"{self.path.name}: this run is still going on") from None
+
+    @property
+    def is_held(self) -> bool:
+        """True while another process writes to this run; False where that cannot be known."""
+        try:
+            with (self.path / EVENTS).open("rb") as stream:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno in (errno.EAGAIN, errno.EACCES)
+        return False
 
     @property
     def is_empty(self) -> bool:
@@ -183,7 +194,7 @@ class RunFolder:
             except OSError as error:
                 raise NotKept(
                     f"{self.path}: cannot write: {error.strerror}; what is there is whole: "
-                    f"mend that, then go on with run --resume {self.path.name}"
+                    f"mend that, then go on with run --resume {shlex.quote(str(self.path))}"
                 ) from error
 
     def _descriptor(self, host: str) -> int:

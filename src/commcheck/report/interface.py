@@ -156,6 +156,7 @@ CHINESE: Final[Mapping[str, str]] = {
     "There was too much for one page, so fewer hosts and shorter outputs are shown: at most":
         "内容过多，本页减少了主机并截短了输出：最多",
     "of each output": "（每段输出）",
+    "What did not pass, the failing first.": "未通过的，不通过的在前。",
     "Hosts that did not pass, failing ones first. The whole output of every command is in":
         "未通过的主机，不通过的在前。每条命令的完整输出在运行目录的",
     "of the run's folder.": "中。",

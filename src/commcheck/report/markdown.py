@@ -73,7 +73,8 @@ def render(record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en") -> 
         *_head(record, diagnosis, tell),
         *_screen(record),
         *_where(diagnosis, tell),
-        _ladder(diagnosis.ladder, tell),
+        # Of files one layer is asked for, and no host is counted.
+        *([_ladder(diagnosis.ladder, tell)] if record.info.noun == "host" else []),
         *_changed(record, tell),
         *_within(
             f"### {tell(t('Causes'))}",
@@ -278,16 +279,20 @@ def _reading(check: str, runbook_url: str, tell: Tell) -> str:
 
 def _foot(record: Record, tell: Tell) -> str:
     info = record.info
-    inventory = escape(", ".join(info.inventory))
+    sources = escape(", ".join(info.inventory))
     limit = f", {tell(t('limit'))} {_code(info.limit)}" if info.limit else ""
     hosts = counted(len(record.plan.hosts), "host")
+    asked = (
+        Words(f"inventory {sources}{limit}, {hosts.en}", f"主机清单 {sources}{limit}，{hosts.zh}")
+        if info.noun == "host"
+        else Words(f"input {sources}", f"输入 {sources}")
+    )
     return tell(
         Words(
-            f"Run {_code(info.run_id)}, {record.state}: inventory {inventory}{limit}, "
-            f"{hosts.en}, commcheck {escape(info.version)}. "
-            "Evidence: report.html in the run's folder.",
-            f"运行 {_code(info.run_id)}，{known(record.state).zh}：主机清单 {inventory}{limit}，"
-            f"{hosts.zh}，commcheck {escape(info.version)}。证据见运行目录中的 report.html。",
+            f"Run {_code(info.run_id)}, {record.state}: {asked.en}, "
+            f"commcheck {escape(info.version)}. Evidence: report.html in the run's folder.",
+            f"运行 {_code(info.run_id)}，{known(record.state).zh}：{asked.zh}，"
+            f"commcheck {escape(info.version)}。证据见运行目录中的 report.html。",
         )
     )
 

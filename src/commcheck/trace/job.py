@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from commcheck.errors import UsageError
+from commcheck.report.find import files_below
 from commcheck.trace import hccltable, kerneltable, steptable
 from commcheck.trace.facts import JobFacts
 from commcheck.trace.manyfiles import Watch, read_all
@@ -60,12 +61,11 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path], Mapping[Path, s
         if not path.is_dir():
             named[path] = None
             continue
-        inside = sorted(
+        inside = [
             each
-            for each in path.rglob("*")
-            if each.is_file()
-            and (each.name.endswith(_SUFFIXES) or any(is_one(each.name) for is_one in _TABLES))
-        )
+            for each in files_below(path)
+            if each.name.endswith(_SUFFIXES) or any(is_one(each.name) for is_one in _TABLES)
+        ]
         mine = unexported(path)
         raw.update(mine)
         chosen = [each for each in _best(inside) if not mine.keys() & set(each.parents)]
