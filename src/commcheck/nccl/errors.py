@@ -163,6 +163,12 @@ FORMS: Final = (
     ),
     _form("net-name", "Network plugin", r"Network plugin (?P<name>\S+) not found"),
     _form("net-name", "Error: network", r"Error: network (?P<name>\S+) not found"),
+    _form(
+        "setting",
+        "mismatch enforced",
+        r"mismatch enforced: ?(?P<name>NCCL_\w+) ?= ?.*?\(expected [^)]*\)",
+    ),
+    _form("efa-peer", "NET/OFI ", r"NET/OFI .*\((?:Unresponsive receiver|Unreachable remote)"),
     # No rule knows more of these than their text: last, so that any other form goes first.
     _form("call", "Call to ", r"Call to (?P<call>\w+).*? failed"),
     _form("call", "failed : ", r"(?P<call>\w+)\(\) failed : (?P<why>[A-Z][\w ]+)"),
