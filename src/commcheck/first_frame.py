@@ -57,6 +57,7 @@ class Port:
     physfn: str | None = None  # PCI address of the physical function, for a virtual one
     pci_id: int | None = None  # device id of the card's vendor
     is_soft: bool = False  # rxe or siw: RDMA in software over any NIC
+    is_nvswitch: bool = False  # the bridge by which the host manages its NVSwitches, no NIC
 
     @property
     def pci(self) -> str | None:
@@ -93,6 +94,7 @@ class Told:
     container: bool = False
     ports: list[Port] = field(default_factory=list)
     accelerators: list[tuple[str, str]] = field(default_factory=list)  # (vendor, PCI path)
+    for_guests: set[str] = field(default_factory=set)  # PCI addresses that vfio-pci holds
     # PCI addresses that the driver knows, and which device file is whose: N of /dev/nvidiaN.
     gpus: dict[str, int | None] = field(default_factory=dict)
     gpu_files: set[int] = field(default_factory=set)
@@ -116,8 +118,10 @@ def read(text: str) -> Told:
         match key:
             case "port" if len(words) == 2 and words[1].isdigit():
                 told.ports.append(Port(_hca(words[0], told.ports), int(words[1])))
-            case "accelerator" if len(words) == 2 and words[0] in VENDORS:
+            case "accelerator" if len(words) in (2, 3) and words[0] in VENDORS:
                 told.accelerators.append((VENDORS[words[0]], words[1]))
+                if len(words) == 3 and (held := last_bdf(words[1])):
+                    told.for_guests.add(held)
             case "gpu":
                 number = words[1] if len(words) == 2 and _SMALL.fullmatch(words[1]) else None
                 told.gpus[words[0].lower()] = None if number is None else int(number)
@@ -170,6 +174,8 @@ def _of_port(port: Port, key: str, words: Sequence[str]) -> bool:
             port.pci_id = int(words[0], 16)
         case "soft":
             port.is_soft = True
+        case "nvswitch":
+            port.is_nvswitch = True
         case "rate" | "pci_id":
             pass
         case _:
