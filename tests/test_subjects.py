@@ -195,6 +195,12 @@ def test_virtual_functions_are_rails_only_where_their_physical_one_is_not() -> N
         ("mlx5_core", "0xa2d3", True, False),
         ("bnxt_en", "0x1807", True, False),
         ("bnxt_en", "0x101e", False, False),  # another vendor's number
+        ("erdma", "0x107f", True, False),  # has no other functions
+        ("iavf", "0x1889", True, False),
+        ("mana", "0x00ba", True, False),
+        ("ice", "0x1592", False, False),
+        ("ionic", "0x1003", True, False),
+        ("ionic", "0x1002", False, False),
         ("mlx5_core", "rubbish", False, False),
     ],
 )

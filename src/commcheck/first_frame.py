@@ -24,10 +24,18 @@ VF_IDS: Final = {
         *(0x1606, 0x1607, 0x1608, 0x1609, 0x16BD, 0x16C1, 0x16C2, 0x16C3, 0x16C4, 0x16C5, 0x16CB),
         *(0x16D3, 0x16DC, 0x16E1, 0x16E5, 0x16E6, 0x1806, 0x1807, 0x1808, 0x1809, 0x1819, 0x181B),
     },
+    "ionic": {0x1003},
 }
 """PCI device ids of virtual functions, by driver: a guest is not shown whose function it has.
 
 Sources: pci.ids, and the device table of Linux drivers/net/ethernet/broadcom/bnxt.
+"""
+
+VF_DRIVERS: Final = frozenset({"erdma", "iavf", "mana"})
+"""Drivers of virtual functions only: Alibaba's eRDMA, Intel's VFs (irdma), Azure's MANA.
+
+Sources: the device tables of Linux drivers/infiniband/hw/erdma, drivers/net/ethernet/intel/iavf and
+microsoft/mana. The port behind them is the provider's.
 """
 
 _SMALL: Final = regex(r"\d{1,3}")
@@ -68,6 +76,7 @@ class Port:
         """A virtual function, or a sub-function: what belongs to the port is not shown to it."""
         return (
             self.physfn is not None
+            or self.driver in VF_DRIVERS
             or ".sf." in self.path.rpartition("/")[2]
             or self.pci_id in VF_IDS.get(self.driver or "", ())
         )
