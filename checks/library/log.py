@@ -134,7 +134,12 @@ from commcheck.nccl.causes_hccl import (
     HCCL_VARIABLE,
     HCCL_VERSIONS,
 )
-from commcheck.nccl.causes_plugins import EFA_GDR_OFF, EFA_PEER, SETTING_REFUSED
+from commcheck.nccl.causes_plugins import (
+    EFA_FEWER,
+    EFA_GDR_OFF,
+    EFA_PEER,
+    SETTING_REFUSED,
+)
 from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
 from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
 from commcheck.nccl.job_logs import JOB_LOGS, JobLog, JobLogs, facts_of
@@ -288,6 +293,7 @@ CHECK = Check(
         UNEVEN_RAILS,
         GDR_OFF,
         EFA_GDR_OFF,
+        EFA_FEWER,
         CROSS_RAIL,
         CHANNELS_DIFFER,
         RETRY_EXCEEDED,

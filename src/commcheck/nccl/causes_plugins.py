@@ -34,6 +34,30 @@ EFA_GDR_OFF: Final = Cause(
         ),
     ),
 )
+EFA_FEWER: Final = Cause(
+    slug="nccl-efa-devices-fewer",
+    title=Words("A host uses fewer EFA devices", "主机使用的 EFA 设备偏少"),
+    meaning=Words(
+        "The job sees fewer EFA devices there than on its other hosts, and the ring goes at that "
+        "host's pace: devices not attached or not opened, or a pod that asked for fewer.",
+        "该主机上作业可见的 EFA 设备少于其他主机，整个环受其拖累：设备未挂载、无法打开，"
+        "或 Pod 申请的数量偏少。",
+    ),
+    remedies=(
+        step(
+            "Which devices does libfabric open where the job runs (in its container)?",
+            "查看作业运行环境（容器内）libfabric 可打开的设备。",
+            "fi_info -p efa",
+        ),
+        step(
+            "The same number of vpc.amazonaws.com/efa in all pods, --device=/dev/infiniband in all "
+            "containers, and all interfaces in the instance's launch template.",
+            "所有 Pod 申请相同数量的 vpc.amazonaws.com/efa，所有容器带 "
+            "--device=/dev/infiniband，启动模板挂载全部接口。",
+            before=RESTART,
+        ),
+    ),
+)
 EFA_PEER: Final = Cause(
     slug="nccl-efa-peer-unresponsive",
     title=Words("An EFA peer does not answer", "EFA 对端无响应"),

@@ -34,7 +34,9 @@ _ON_THE_WIRE: Final = frozenset(
         causes_errors.TIMEOUT,
     )
 )
-_NO_EFA: Final = frozenset({causes.SOCKET_FALLBACK.slug, causes.LIBFABRIC_TCP.slug})
+_NO_EFA: Final = frozenset(
+    cause.slug for cause in (causes.SOCKET_FALLBACK, causes.LIBFABRIC_TCP, causes_plugins.EFA_FEWER)
+)
 _INSIDE: Final = frozenset(
     cause.slug
     for cause in (

@@ -9,7 +9,7 @@ from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.model import Status
-from commcheck.nccl import causes
+from commcheck.nccl import causes, causes_plugins
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Nic, Process
 from commcheck.nccl.ruling import (
@@ -214,14 +214,13 @@ def _by_machine(case: Case) -> dict[str, tuple[Process, tuple[Nic, ...]]]:
 def _nic_lists(case: Case) -> Ruling:
     if gated := not_over_network(case):
         return gated
+    if case.over_efa:
+        return _efa_devices(case)
     lists = _by_machine(case)
     if not lists:
         return unknown("no line lists the NICs", INFO_EVERYWHERE)
     found = []
-    ranks = Counter(
-        case.machine(member.proc.host)
-        for member in (case.world.members.values() if case.world else ())
-    )
+    ranks = _ranks_by_machine(case)
     for name, (proc, nics) in lists.items():
         # A job that asked for fewer GPUs of a host may see fewer NICs there.
         alike = [len(each) for peer, (_, each) in lists.items() if ranks[peer] == ranks[name]]
@@ -245,6 +244,39 @@ def _nic_lists(case: Case) -> Ruling:
                     hosts=(name,),
                     evidence=tuple(case.where([proc.nics_at])),
                     measured={"nics_seen": ports},
+                )
+            )
+    return wrong(*found[:20])
+
+
+def _ranks_by_machine(case: Case) -> Counter[str]:
+    members = case.world.members.values() if case.world else ()
+    return Counter(case.machine(member.proc.host) for member in members)
+
+
+def _efa_devices(case: Case) -> Ruling:
+    """The plugin lists none, it counts: a host with fewer than its peers lost some, or asked so."""
+    counts: dict[str, Process] = {}
+    for proc in case.world_procs:
+        if proc.ofi_nics is not None:
+            counts.setdefault(case.machine(proc.host), proc)
+    if not counts:
+        return unknown("no line counts the EFA devices", INFO_EVERYWHERE)
+    ranks = _ranks_by_machine(case)
+    found = []
+    for name, proc in counts.items():
+        alike = [each.ofi_nics for peer, each in counts.items() if ranks[peer] == ranks[name]]
+        usual, times = Counter(alike).most_common(1)[0]
+        if len(alike) >= 3 and times * 2 > len(alike) and (proc.ofi_nics or 0) < (usual or 0):
+            found.append(
+                Found(
+                    rule="LOG-007",
+                    cause=causes_plugins.EFA_FEWER,
+                    reason=f"NCCL on {name} has {proc.ofi_nics} EFA devices, {times} of its peers "
+                    f"{usual}",
+                    hosts=(name,),
+                    evidence=tuple(case.where([proc.provider_at])),
+                    measured={"nics_seen": proc.ofi_nics, "next_check": "physical.efa-devices"},
                 )
             )
     return wrong(*found[:20])

@@ -85,7 +85,12 @@ from commcheck.nccl.causes_hccl import (
     HCCL_VARIABLE,
     HCCL_VERSIONS,
 )
-from commcheck.nccl.causes_plugins import EFA_GDR_OFF, EFA_PEER, SETTING_REFUSED
+from commcheck.nccl.causes_plugins import (
+    EFA_FEWER,
+    EFA_GDR_OFF,
+    EFA_PEER,
+    SETTING_REFUSED,
+)
 from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
@@ -130,6 +135,14 @@ def ofi(provider: str, *, gdr: bool = True) -> str:
     text = without(job(network="AWS Libfabric", gdr=gdr), "NET/IB : Using")
     selected = f"NET/OFI Selected Provider is {provider} (found 4 nics)"
     return "".join(rank.info(selected) for rank in ranks()) + text
+
+
+def counted(odd: int) -> str:
+    """Four hosts with EFA; the third one counts ``odd`` devices, the others 16."""
+    members = ranks(("n1", "n2", "n3", "n4"), 2)
+    said = "NET/OFI Selected provider is efa, fabric is efa-direct (found {} nics)"
+    counts = [rank.info(said.format(odd if rank.host == "n3" else 16)) for rank in members]
+    return "".join(counts) + without(job(members, network="Libfabric"), "NET/IB : Using")
 
 
 def plugged(network: str, **more: bool) -> str:
@@ -236,6 +249,7 @@ ROWS = [
         unknown=without(GOOD, "Using network")),
     Row("LOG-007", NIC_LIST, job(nics=1), given={"nics": ["mlx5_0", "mlx5_1"]},
         unknown=without(GOOD, "NET/IB : Using")),
+    Row("LOG-007", EFA_FEWER, counted(8), given=EFA, right=counted(16)),
     Row("LOG-008", LINK_TYPE, job(link="IB"), given=ROCE, unknown=without(GOOD, "NET/IB : Using")),
     Row("LOG-009", WRONG_INTERFACE, job(oob="docker0:172.17.0.1", complete=False),
         unknown=without(GOOD, "Bootstrap", "NET/IB : Using")),
@@ -656,6 +670,19 @@ def test_gpu_direct_of_libfabric_is_judged_where_it_is_declared() -> None:
     assert (found.rule, found.status, found.hosts) == ("LOG-026", Status.FAIL, ("n2",))
     assert found.cause is EFA_GDR_OFF
     assert not any("nvidia_peermem" in remedy.command for remedy in found.remedies)
+
+
+def test_a_host_with_fewer_efa_devices_is_named() -> None:
+    (found,) = judged(counted(8), **EFA).verdicts
+    assert (found.rule, found.status, found.cause) == ("LOG-007", Status.FAIL, EFA_FEWER)
+    assert (found.hosts, found.reason) == (
+        ("n3",),
+        "NCCL on n3 has 8 EFA devices, 3 of its peers 16",
+    )
+    assert judged(counted(16), **EFA).rulings["LOG-007"].state == "right"
+    # Old plugins count nothing behind the provider.
+    bare = counted(16).replace(", fabric is efa-direct (found 16 nics)", "")
+    assert judged(bare, **EFA).rulings["LOG-007"].state == "unknown"
 
 
 @pytest.mark.parametrize("network", ["gIB", "SPCX", "NCCL RDMA Plugin v10", "IBext_v10"])
