@@ -10,7 +10,7 @@ from typing import Final
 from commcheck.lazy import regex
 from commcheck.model import Status
 from commcheck.nccl import causes, causes_plugins
-from commcheck.nccl.case import Case
+from commcheck.nccl.case import LIBFABRIC, Case
 from commcheck.nccl.facts import Nic, Process
 from commcheck.nccl.ruling import (
     INFO_EVERYWHERE,
@@ -61,6 +61,11 @@ def _socket(case: Case) -> Ruling:
     over_tcp = [proc for proc in case.world_procs if proc.ofi_over_tcp and case.libfabric]
     on_tcp = case.networks.get("Socket", []) or over_tcp
     procs = [proc for proc in on_tcp if _expects_rdma(case, proc) is not False]
+    if not procs and any(not case.expected(proc.host).network for proc in on_tcp):
+        return right(
+            "TCP, as gpu-tcp says; where a plugin is expected (Google's GPUDirectTCPX, FasTrak), "
+            "declare commcheck_nccl_network"
+        )
     if not procs:
         return right()
     sure = [proc for proc in procs if _expects_rdma(case, proc)]
@@ -141,6 +146,17 @@ def _verbs(case: Case) -> Ruling:
     )
 
 
+_INTERFACE: Final = regex(r"[_ ]v\d{1,3}$")
+"""What names of plugins end in: the version of NCCL's plugin interface, ``IBext_v10``."""
+
+
+def _is(network: str, wanted: str) -> bool:
+    """Whether a network is the one declared: new releases change the end, and dropped "AWS "."""
+    if network in LIBFABRIC and wanted in LIBFABRIC:
+        return True
+    return _INTERFACE.sub("", network).lower() == _INTERFACE.sub("", wanted).lower()
+
+
 def _plugin(case: Case) -> Ruling:
     wanted = {
         proc.host: case.expected(proc.host).network
@@ -155,7 +171,7 @@ def _plugin(case: Case) -> Ruling:
     bad = [
         proc
         for proc in case.procs
-        if wanted.get(proc.host) and proc.network and proc.network != wanted[proc.host]
+        if (want := wanted.get(proc.host)) and proc.network and not _is(proc.network, want)
     ]
     if not bad and (not failed or case.plugin):
         return right()

@@ -685,6 +685,34 @@ def test_a_host_with_fewer_efa_devices_is_named() -> None:
     assert judged(bare, **EFA).rulings["LOG-007"].state == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("declared", "network", "state"),
+    [
+        ("IBext", "IBext_v10", "right"),
+        ("IBext_v8", "IBext_v10", "right"),
+        ("GPUDirectTCPX", "GPUDirectTCPX_v7", "right"),
+        ("NCCL RDMA Plugin", "NCCL RDMA Plugin v10", "right"),
+        ("AWS Libfabric", "Libfabric", "right"),
+        ("fastrak", "FasTrak", "right"),
+        ("gIB", "IB", "wrong"),
+        ("FasTrak", "Socket", "wrong"),
+    ],
+)
+def test_a_plugin_is_known_whatever_its_interface(declared: str, network: str, state: str) -> None:
+    ruling = judged(plugged(network), nccl_network=declared).rulings["LOG-004"]
+    assert ruling.state == state
+
+
+def test_tcp_by_declaration_says_where_a_plugin_is_to_be_declared() -> None:
+    tcp = {"platform": "gpu-tcp"}
+    text = job(network="Socket", nics=0)
+    ruling = judged(text, **tcp).rulings["LOG-001"]
+    assert (ruling.state, "commcheck_nccl_network" in ruling.why) == ("right", True)
+    lost = judged(text, **tcp, nccl_network="FasTrak")
+    assert lost.rulings["LOG-001"].why == ""
+    assert [v.rule for v in lost.verdicts if v.status is Status.FAIL] == ["LOG-004"]
+
+
 @pytest.mark.parametrize("network", ["gIB", "SPCX", "NCCL RDMA Plugin v10", "IBext_v10"])
 def test_gpu_direct_of_a_plugin_over_verbs_is_judged(network: str) -> None:
     """NCCL prints these channels itself: ``via NET/gIB/0/GDRDMA``."""
