@@ -287,8 +287,8 @@ class Case:
 
     def ended(self, error: Error) -> bool:
         """True where an error may have ended what its process did."""
-        if error.kind == "no-verbs":
-            return False  # NCCL goes on over sockets
+        if error.kind in ("no-verbs", "ofi-init"):
+            return False  # NCCL goes on over another network
         if error.kind not in UNNAMED:
             return True
         proc = error.proc

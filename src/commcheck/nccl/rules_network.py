@@ -73,7 +73,11 @@ def _socket(case: Case) -> Ruling:
     why = "although they have RDMA NICs" if sure else "and no inventory says if they have RDMA NICs"
     used = f"libfabric's provider {over_tcp[0].provider}" if over_tcp else "network Socket"
     places = [proc.provider_at if over_tcp else proc.network_at for proc in procs]
-    below = "efa-devices" if over_tcp else "rdma-device-count"
+    failed = [error for error in case.of_kind("ofi-init") if error.proc in procs]
+    why += ": libfabric's plugin could not start" if failed else ""
+    places += [error.at for error in failed]
+    is_efa = over_tcp or any(case.expected(proc.host).platform == "gpu-efa" for proc in procs)
+    below = "efa-devices" if is_efa else "rdma-device-count"
     return wrong(
         Found(
             rule="LOG-001",
@@ -99,6 +103,8 @@ def _no_device(case: Case) -> Ruling:
         for proc in case.procs
         if proc.no_device and not proc.nics and case.expected(proc.host).rdma is not False
     ]
+    # EFA is none of the built-in transport's devices.
+    procs = [proc for proc in procs if case.expected(proc.host).platform != "gpu-efa"]
     if not procs:
         return right()
     sure = [proc for proc in procs if case.expected(proc.host).rdma]

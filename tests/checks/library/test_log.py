@@ -672,6 +672,33 @@ def test_gpu_direct_of_libfabric_is_judged_where_it_is_declared() -> None:
     assert not any("nvidia_peermem" in remedy.command for remedy in found.remedies)
 
 
+OFI_FAILED = "".join(
+    rank.warn(
+        text,
+        "int nccl_net_ofi_create_plugin(nccl_net_ofi_plugin_t**):353",
+        "[2026-01-02 10:24:27] ",
+    )
+    for rank in ranks()
+    for text in (
+        "NET/OFI Failed to initialize rdma protocol",
+        "NET/OFI aws-ofi-nccl initialization failed",
+    )
+)
+
+
+def test_a_plugin_of_efa_that_cannot_start_is_why_there_is_tcp() -> None:
+    nothing = "".join(rank.info("NET/IB : No device found.") for rank in ranks())
+    text = OFI_FAILED + nothing + job(network="Socket", nics=0)
+    (found,) = judged(text, **EFA).verdicts
+    assert (found.rule, found.status) == ("LOG-001", Status.FAIL)
+    assert found.reason.endswith("RDMA NICs: libfabric's plugin could not start")
+    assert found.measured["next_check"] == "physical.efa-devices"
+    # An image may have the plugin where there is InfiniBand.
+    assert [v.status for v in judged(OFI_FAILED + GOOD).verdicts] == [Status.PASS]
+    alone = job(ranks(("n1",), 2), network="Socket", nics=0)
+    assert [v.status for v in judged(OFI_FAILED + alone).verdicts] == [Status.PASS]
+
+
 def test_a_host_with_fewer_efa_devices_is_named() -> None:
     (found,) = judged(counted(8), **EFA).verdicts
     assert (found.rule, found.status, found.cause) == ("LOG-007", Status.FAIL, EFA_FEWER)
