@@ -104,6 +104,19 @@ def test_without_a_near_port_all_but_management_may_be_rails() -> None:
     assert names(found.other_ports) == ["mlx5_4", "mlx5_5", "rxe0"]
 
 
+def test_the_bridge_to_the_nvswitches_is_no_rail() -> None:
+    """HGX B200: ConnectX-7 functions by which NVLSM reaches the switches, in InfiniBand mode."""
+    bridge = "".join(
+        port(f"mlx5_{8 + at}", far(9, function=at), nvswitch="1", **IB) for at in (0, 1, 2, 3)
+    )
+    gpu = f"accelerator 0x10de {FAR}/0000:19:00.0\n".replace("1c.0", "1d.0")
+    found = read(f"{gpu}{port('mlx5_0', far(1), netdev='eth1')}{bridge}")
+    assert (found.platform, names(found.rails)) == ("gpu-roce", ["mlx5_0"])
+    assert names(found.other_ports) == ["mlx5_8", "mlx5_9", "mlx5_10", "mlx5_11"]
+    beside = port("mlx5_8", near(2), nvswitch="1", **IB)
+    assert names(read(GPU + port("mlx5_0", near(1), **IB) + beside).rails) == ["mlx5_0"]
+
+
 def test_the_session_over_ipv6_shows_the_management_port() -> None:
     text = "ssh fd00::3\nnet6 eth1 fd000000000000000000000000000003\n"
     found = read(
@@ -182,6 +195,12 @@ def test_virtual_functions_are_rails_only_where_their_physical_one_is_not() -> N
         ("mlx5_core", "0xa2d3", True, False),
         ("bnxt_en", "0x1807", True, False),
         ("bnxt_en", "0x101e", False, False),  # another vendor's number
+        ("erdma", "0x107f", True, False),  # has no other functions
+        ("iavf", "0x1889", True, False),
+        ("mana", "0x00ba", True, False),
+        ("ice", "0x1592", False, False),
+        ("ionic", "0x1003", True, False),
+        ("ionic", "0x1002", False, False),
         ("mlx5_core", "rubbish", False, False),
     ],
 )
@@ -281,6 +300,15 @@ def test_accelerators_are_numbered_by_pci_address() -> None:
     assert (npus.platform, npus.accelerators[0].label) == ("ascend", "npu0")
 
 
+def test_a_gpu_that_vfio_holds_is_a_guests() -> None:
+    guests = f"accelerator 0x10de {SWITCH}/0000:9b:00.0 vfio-pci\n"
+    found = read(GPU + guests + port("mlx5_0", near(1)))
+    assert [each.pci for each in found.accelerators] == ["0000:19:00.0"]
+    assert found.for_guests == ("0000:9b:00.0",)
+    alone = read(guests + port("mlx5_0", near(1)))
+    assert (alone.accelerators, alone.platform, names(alone.rails)) == ((), "gpu-roce", ["mlx5_0"])
+
+
 ALL = "".join(f"accelerator 0x10de {SWITCH}/0000:{bus}:00.0\n" for bus in (19, 29, 39, 49))
 DRIVER = "".join(f"gpu 0000:{bus}:00.0 {n}\n" for n, bus in enumerate((19, 29, 39, 49)))
 
@@ -330,6 +358,7 @@ def test_a_hostile_host_name_begins_no_line() -> None:
 KEYS = (
     *("port", "path", "driver", "netdev", "net", "net4", "net6", "ssh", "default", "lower"),
     *("accelerator", "gpu", "gpu_file", "container", "state", "physfn", "soft", "uid", "kernel"),
+    "nvswitch",
 )
 
 
@@ -442,6 +471,18 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
             **dict.fromkeys(("/dev/nvidia6", "/dev/nvidiactl", "/dev/nvidia-uvm"), ""),
         }
     )
+    held = f"{SWITCH}/0000:17:04.0/0000:9b:00.0"
+    sysfs.pci(held, "0x10de", "0x030200")
+    sysfs.link(f"{held}/driver", "/sys/bus/pci/drivers/vfio-pci")
+    sysfs.link(f"{SWITCH}/0000:17:00.0/0000:19:00.0/driver", "/sys/bus/pci/drivers/nvidia")
+    sysfs.hca("mlx5_9", near(6), "ib9")
+    sysfs.files(
+        {
+            f"{near(6)}/device": "0x1021\n",
+            f"{near(6)}/infiniband/mlx5_9/ports/1/link_layer": "InfiniBand\n",
+            f"{near(6)}/vpd": "\x82V2SMDL=SW_MNGx",
+        }
+    )
     sysfs.hca("mlx5_0", near(1), "eth1")
     sysfs.hca("mlx5_1", near(2), "eth2", state="1: DOWN")
     sysfs.hca("mlx5_2", far(3), "eth3")
@@ -467,7 +508,8 @@ def test_the_runner_finds_what_sysfs_holds(shell: str, tmp_path: Path) -> None:
     rail = found.rails[1]
     assert (rail.netdev, rail.driver, rail.link_layer) == ("eth2", "mlx5_core", "Ethernet")
     assert (rail.pci, rail.state, rail.is_vf) == ("0000:22:00.0", "DOWN", False)
-    assert names(found.other_ports) == ["mlx5_2"]
+    assert names(found.other_ports) == ["mlx5_2", "mlx5_9"]
+    assert found.for_guests == ("0000:9b:00.0",)
     text = frame.stdout.decode().splitlines()
     assert {"ssh 10.1.0.3", "default eth3", "net4 eth3 0000010A 0000FFFF"} <= set(text)
     assert [line for line in text if line.startswith("gpu")] == [

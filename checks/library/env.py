@@ -56,7 +56,7 @@ from commcheck.expect import FLOW_CONTROL, LINK_LAYER
 from commcheck.formats.gid_table import GID_TABLE, GidTable
 from commcheck.formats.hccn_port import PFC, Pfc
 from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
-from commcheck.formats.kernel_modules import KERNEL_MODULES
+from commcheck.formats.kernel_modules import KERNEL_MODULES, PEER_MODULES
 from commcheck.formats.nvidia_nvlink import NVIDIA_NVLINK, NvlinkGpu
 from commcheck.formats.pci_tree import PCI_TREE, PciTree
 from commcheck.formats.port_qos import PORT_QOS
@@ -194,6 +194,7 @@ def _has_rdma(machine: Machine, rails: tuple[str, ...]) -> bool | None:
 def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
     rails = tuple(dict.fromkeys(rail.hca for rail in machine.rails if rail.present))
     has_nvlink, reduces = nvlink(seen.gpus)
+    peer = frozenset(PEER_MODULES)
     found = () if isinstance(seen.addresses, Unread) else seen.addresses.addresses
     facts = HostFacts(
         name=machine.name,
@@ -207,7 +208,7 @@ def _facts(seen: Seen, machine: Machine, want: Want) -> HostFacts:
         nvlink=has_nvlink,
         hopper=reduces,
         gdr=want.gdr.value,
-        peermem=None if isinstance(seen.modules, Unread) else "nvidia_peermem" in seen.modules,
+        peermem=None if isinstance(seen.modules, Unread) else bool(peer & seen.modules),
         rail_only=want.rail_only.value,
         ecmp=want.ecmp.value,
         lossless=_LOSSLESS.get(want.flow_control.value),

@@ -29,6 +29,7 @@ How the rules are read:
 - LOG-032 to LOG-047: errors, the first one first; topology files, NVLink, slow init.
 - LOG-048, LOG-049: PyTorch's watchdog: a late rank, or ranks in different collectives.
 - LOG-056: an error that no other rule knows: its text is all there is.
+- LOG-057, LOG-058: what the plugins of clouds say: Google's checker of settings, EFA's peers.
 - HLOG-001 to HLOG-008: HCCL: the first error, who waits for whom, heartbeat, TLS.
 - DIAG-001 to DIAG-014: the report of NCCL's own diagnostics (2.31 and newer).
 - A rule that lacks its lines is not judged, and says what to turn on. Nothing is concluded from
@@ -132,6 +133,12 @@ from commcheck.nccl.causes_hccl import (
     HCCL_TLS,
     HCCL_VARIABLE,
     HCCL_VERSIONS,
+)
+from commcheck.nccl.causes_plugins import (
+    EFA_FEWER,
+    EFA_GDR_OFF,
+    EFA_PEER,
+    SETTING_REFUSED,
 )
 from commcheck.nccl.explained import EXPLAINED, JOB_WIDE
 from commcheck.nccl.host_log import HOST_LOG, POD_LOG, HostLog
@@ -285,6 +292,8 @@ CHECK = Check(
         ZIGZAG,
         UNEVEN_RAILS,
         GDR_OFF,
+        EFA_GDR_OFF,
+        EFA_FEWER,
         CROSS_RAIL,
         CHANNELS_DIFFER,
         RETRY_EXCEEDED,
@@ -307,6 +316,8 @@ CHECK = Check(
         DESYNC,
         FORCED,
         UNNAMED,
+        SETTING_REFUSED,
+        EFA_PEER,
         DIAG_P2P,
         DIAG_NIC,
         DIAG_GPU,

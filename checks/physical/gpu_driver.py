@@ -11,8 +11,9 @@ A GPU off the bus comes back only with a power cycle, if at all; do not reset it
 Healthy though odd: with MIG the list has lines of instances below each GPU; they are not counted.
 A host may have any number of GPUs: without ``commcheck_gpu_count`` the list is compared with PCI,
 that of a pod with the device files that it was given (``/dev/nvidiaN``). In a Slurm job only its
-own GPUs are seen, where the site constrains devices: a warning. A corrupted InfoROM stops no job,
-but the GPU keeps no record of its errors and repairs any more: a warning, too.
+own GPUs are seen, where the site constrains devices: a warning. A GPU that vfio-pci holds belongs
+to a guest: a warning where the number is not declared. A corrupted InfoROM stops no job, but the
+GPU keeps no record of its errors and repairs any more: a warning, too.
 """
 
 from __future__ import annotations
@@ -204,6 +205,27 @@ IN_JOB = Cause(
     ),
     remedies=(OF_THE_JOB,),
 )
+GUESTS = Cause(
+    slug="gpu-held-for-guests",
+    title=Words("GPUs are held for guests", "GPU 被预留给虚拟机"),
+    meaning=Words(
+        "vfio-pci holds the GPU, so that a virtual machine may have it: the host's own driver has "
+        "none of it. The GPU itself is well, as far as the host can tell.",
+        "GPU 由 vfio-pci 占用以直通给虚拟机，主机驱动无法使用；就主机所见 GPU 本身并无故障。",
+    ),
+    remedies=(
+        Remedy(
+            command="lspci -nnk -d 10de:",
+            effect=Words(
+                "Shows which driver holds each GPU. One that no guest has is given back by "
+                "driverctl unset-override PCI, on a drained host. Those of guests are asked there.",
+                "查看每块 GPU 的占用驱动。未被虚拟机使用的，可在排空主机后用 "
+                "driverctl unset-override PCI 归还；已直通的请在虚拟机内检查。",
+            ),
+            precondition=Words("None, it only reads.", "无，只读。"),
+        ),
+    ),
+)
 INFOROM = Cause(
     slug="gpu-inforom-corrupted",
     title=Words("GPU's InfoROM is corrupted", "GPU 的 InfoROM 损坏"),
@@ -236,7 +258,13 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     """Driver first, then lost GPUs, then the count against inventory or PCI."""
     listed = seen.listed
     job = "" if isinstance(seen.job, Unread) or machine.in_container else seen.job
+    held = f"vfio-pci holds {len(machine.for_guests)} for guests: {', '.join(machine.for_guests)}"
     if listed.trouble is not None:
+        if machine.for_guests and not machine.accelerators:
+            return undecidable(
+                f"nvidia-smi lists no GPU, and {held}",
+                turn_on="name the guests in the inventory instead of this host",
+            )
         return _without_gpus(listed.trouble, machine, job)
     count = len(listed.gpus)
     measured = {"gpu_count": count}
@@ -254,11 +282,15 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     if count < wanted and job:
         reason += f"; asked from Slurm's job {job}, which sees only the GPUs that it was given"
         return warned(IN_JOB, reason, measured=measured, job=job)
+    if on_pci <= count < wanted <= count + len(machine.for_guests):
+        return failed(GUESTS, f"{reason}; {held}", measured=measured)
     if count < wanted:
         return failed(MISSING, reason + _absent(seen, machine), measured=measured)
     if listed.corrupted:
         reason = f"InfoROM is corrupted on {', '.join(listed.corrupted)} of {count} GPUs"
         return warned(INFOROM, reason, measured=measured)
+    if machine.for_guests and want.count.value is None:
+        return warned(GUESTS, f"{count} GPUs; {held}", measured=measured)
     if count > wanted:
         return warned(MORE, reason, measured=measured)
     names = ", ".join(dict.fromkeys(gpu.name for gpu in listed.gpus))
@@ -299,6 +331,6 @@ CHECK = Check(
     seen=Seen,
     want=Want,
     judge=judge,
-    causes=(MISMATCH, NO_DRIVER, NO_GPU, CUT_OFF, LOST, MISSING, IN_JOB, INFOROM, MORE),
+    causes=(MISMATCH, NO_DRIVER, NO_GPU, CUT_OFF, LOST, MISSING, IN_JOB, GUESTS, INFOROM, MORE),
     platforms=GPUS,
 )

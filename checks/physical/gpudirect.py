@@ -19,7 +19,7 @@ import re
 from typing import Final
 
 from commcheck.check import Check, Nothing, Unread, failed, passed, reads, tries, undecidable
-from commcheck.formats.kernel_modules import KERNEL_MODULES
+from commcheck.formats.kernel_modules import KERNEL_MODULES, PEER_MODULES
 from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
@@ -33,7 +33,6 @@ class Seen:
     driver: NvidiaVersion | Unread = tries(NVIDIA_VERSION)
 
 
-PEER_MODULES: Final = ("nvidia_peermem", "nv_peer_mem")
 DMABUF_KERNEL: Final = (5, 12)
 """The first kernel with DMA-BUF for RDMA (ib_umem_dmabuf)."""
 

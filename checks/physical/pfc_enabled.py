@@ -15,9 +15,10 @@ On the switch: PFC on the same priority of the host's port and of every hop, DSC
 PFC watchdog. PFC on the NIC alone is no cure: its pause frames are ignored, or sent for a class
 that nobody protects. ``lldptool -tni DEV`` shows what the neighbour says.
 Healthy though odd: fabrics that are lossy by design, or use global pause. Declare
-``commcheck_flow_control: none`` or ``global``. PFC on other priorities as well does not fail here.
-A virtual function cannot tell; of a bond each port is asked. On BlueField in DPU mode the Arm side
-owns the setting.
+``commcheck_flow_control: none`` or ``global``. A rented fabric may use another priority than 3
+(NCCL_IB_TC=136 marks for 4, 160 for 5): declare ``commcheck_roce_priority``. PFC on other
+priorities as well does not fail here. A virtual function cannot tell; of a bond each port is asked.
+On BlueField in DPU mode the Arm side owns the setting.
 """
 
 from __future__ import annotations
@@ -117,6 +118,12 @@ WRONG_PRIORITY = Cause(
         "GPU 网络常用 3，昇腾网络常用 4，容易混用。",
     ),
     remedies=(SWITCH_FIRST, SET_MLNX, SET_DCB),
+    everywhere=Words(
+        "on another priority on every host: the fabric's own? Change no host; where the "
+        "network team says so, declare commcheck_roce_priority and commcheck_roce_dscp",
+        "所有主机均启用在其他优先级：或许是该网络自身的设定。请勿改动主机；若网络团队确认，"
+        "请声明 commcheck_roce_priority 与 commcheck_roce_dscp",
+    ),
 )
 NOT_WANTED = Cause(
     slug="pfc-on-lossy-fabric",

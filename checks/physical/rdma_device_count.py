@@ -33,8 +33,8 @@ NO_HCA = "none"
 LOAD = Remedy(
     command="modprobe -a ib_uverbs mlx5_ib",
     effect=Words(
-        "Loads the RDMA modules (Broadcom: bnxt_re); nothing that runs is touched.",
-        "加载 RDMA 内核模块（Broadcom 网卡用 bnxt_re）；不影响正在运行的程序。",
+        "Loads the RDMA modules (Broadcom: bnxt_re, AWS: efa); nothing that runs is touched.",
+        "加载 RDMA 内核模块（Broadcom 网卡用 bnxt_re，AWS 用 efa）；不影响正在运行的程序。",
     ),
     precondition=Words(
         "Keep -a: without it the second name is taken for a module parameter.",
@@ -51,13 +51,15 @@ RESTART_STACK = Remedy(
         "The host is drained and the scheduler knows; SSH does not run over these NICs.",
         "主机已排空并通知调度器；SSH 不经过这些网卡。",
     ),
+    driver="mlx5_core",
 )
 ON_THE_BUS = Remedy(
-    command="lspci | grep -iE 'ethernet|infiniband'",
+    command="lspci -nn | grep -F '[02'",
     effect=Words(
-        "Shows the cards on the bus. One that is not there: power cycle (a reboot is not enough), "
-        "then reseat or replace it.",
-        "查看 PCIe 总线上的网卡。若缺少网卡：断电重启（普通重启不够），再重新插拔或更换。",
+        "Shows whether the card is on the bus. If not: power cycle (a reboot is not enough), then "
+        "reseat or replace it. A rented guest: stop and start it, or hand it back.",
+        "查看网卡是否还在 PCIe 总线上。若不在：断电重启（普通重启不够），再重新插拔或更换。"
+        "租用的虚拟机：停止后重新启动，或退还给云厂商。",
     ),
     precondition=Words(
         "Drain the host before the power cycle; keep dmesg for the vendor.",

@@ -73,6 +73,7 @@ RELOAD = Remedy(
         "The host is drained and the scheduler knows; SSH does not run over these NICs.",
         "主机已排空并通知调度器；SSH 不经过这些网卡。",
     ),
+    driver="mlx5_core",
 )
 
 NO_PARTNER = Cause(

@@ -81,6 +81,12 @@ ELSEWHERE = Cause(
         "RoCE 报文落入非预期且无损保护之外的优先级：使用了自定义映射，或其他网络的数值。",
     ),
     remedies=(SET_MLNX, SET_DCB),
+    everywhere=Words(
+        "mapped so on every host: the fabric's own map? Change no host; where the network team "
+        "says so, declare commcheck_roce_dscp and commcheck_roce_priority",
+        "所有主机均如此映射：或许是该网络自身的设定。请勿改动主机；若网络团队确认，"
+        "请声明 commcheck_roce_dscp 与 commcheck_roce_priority",
+    ),
 )
 TWICE = Cause(
     slug="dscp-mapped-twice",

@@ -96,6 +96,12 @@ OTHER_DSCP = Cause(
         "主机为 RoCE 设置的 DSCP 不在无损保护范围内：旧调优脚本，或套用了其他网络的配置。",
     ),
     remedies=(SET_NCCL, SET_FORCED),
+    everywhere=Words(
+        "forced so on every host: the provider's own mark? Change no host; where the network team "
+        "says so, declare commcheck_roce_dscp and commcheck_roce_priority",
+        "所有主机均强制如此：或许是云厂商自身的标记。请勿改动主机；若网络团队确认，"
+        "请声明 commcheck_roce_dscp 与 commcheck_roce_priority",
+    ),
 )
 
 

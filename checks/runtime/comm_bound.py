@@ -16,8 +16,9 @@ rank, look at input and launches. TCP instead of RDMA: the log of NCCL says why.
 Between 20 and 50 % of SM activity neither can be told: profile a few steps.
 Healthy though odd: a checkpoint over a storage NIC at line rate is no bottleneck, so only training
 NICs count. GPU_UTIL is 100 % while NCCL only waits and decides nothing. Five-minute means hide
-bursts. On one host, or inside a rack of NVLink, the NIC is silent and NVLink says more. With EFA or
-TCPX the RDMA series are missing, and plain sockets are the fast path.
+bursts. On one host, or inside a rack of NVLink, the NIC is silent and NVLink says more. With TCPX
+the RDMA series are missing, and plain sockets are the fast path; EFA's ports are told by AWS's fork
+of node_exporter (``node_amazonefa_tx_bytes``), and their rate by ``commcheck_line_rate_gbits``.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Want:
 
 _NO_RDMA: Final = {
     "gpu-tcp": "its network is TCP, whose ports are not judged: commcheck analyze trace DIR",
-    "gpu-efa": "node_exporter tells nothing of EFA's ports: commcheck analyze trace DIR",
+    "gpu-efa": "node_exporter tells nothing of EFA's ports, only AWS's fork of it does (efa node "
+    "exporter); without it: commcheck analyze trace DIR",
 }
 """By platform what to do where its NICs are no RDMA ports that node_exporter knows."""
 

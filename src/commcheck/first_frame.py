@@ -24,10 +24,18 @@ VF_IDS: Final = {
         *(0x1606, 0x1607, 0x1608, 0x1609, 0x16BD, 0x16C1, 0x16C2, 0x16C3, 0x16C4, 0x16C5, 0x16CB),
         *(0x16D3, 0x16DC, 0x16E1, 0x16E5, 0x16E6, 0x1806, 0x1807, 0x1808, 0x1809, 0x1819, 0x181B),
     },
+    "ionic": {0x1003},
 }
 """PCI device ids of virtual functions, by driver: a guest is not shown whose function it has.
 
 Sources: pci.ids, and the device table of Linux drivers/net/ethernet/broadcom/bnxt.
+"""
+
+VF_DRIVERS: Final = frozenset({"erdma", "iavf", "mana"})
+"""Drivers of virtual functions only: Alibaba's eRDMA, Intel's VFs (irdma), Azure's MANA.
+
+Sources: the device tables of Linux drivers/infiniband/hw/erdma, drivers/net/ethernet/intel/iavf and
+microsoft/mana. The port behind them is the provider's.
 """
 
 _SMALL: Final = regex(r"\d{1,3}")
@@ -57,6 +65,7 @@ class Port:
     physfn: str | None = None  # PCI address of the physical function, for a virtual one
     pci_id: int | None = None  # device id of the card's vendor
     is_soft: bool = False  # rxe or siw: RDMA in software over any NIC
+    is_nvswitch: bool = False  # the bridge by which the host manages its NVSwitches, no NIC
 
     @property
     def pci(self) -> str | None:
@@ -67,6 +76,7 @@ class Port:
         """A virtual function, or a sub-function: what belongs to the port is not shown to it."""
         return (
             self.physfn is not None
+            or self.driver in VF_DRIVERS
             or ".sf." in self.path.rpartition("/")[2]
             or self.pci_id in VF_IDS.get(self.driver or "", ())
         )
@@ -93,6 +103,7 @@ class Told:
     container: bool = False
     ports: list[Port] = field(default_factory=list)
     accelerators: list[tuple[str, str]] = field(default_factory=list)  # (vendor, PCI path)
+    for_guests: set[str] = field(default_factory=set)  # PCI addresses that vfio-pci holds
     # PCI addresses that the driver knows, and which device file is whose: N of /dev/nvidiaN.
     gpus: dict[str, int | None] = field(default_factory=dict)
     gpu_files: set[int] = field(default_factory=set)
@@ -116,8 +127,10 @@ def read(text: str) -> Told:
         match key:
             case "port" if len(words) == 2 and words[1].isdigit():
                 told.ports.append(Port(_hca(words[0], told.ports), int(words[1])))
-            case "accelerator" if len(words) == 2 and words[0] in VENDORS:
+            case "accelerator" if len(words) in (2, 3) and words[0] in VENDORS:
                 told.accelerators.append((VENDORS[words[0]], words[1]))
+                if len(words) == 3 and (held := last_bdf(words[1])):
+                    told.for_guests.add(held)
             case "gpu":
                 number = words[1] if len(words) == 2 and _SMALL.fullmatch(words[1]) else None
                 told.gpus[words[0].lower()] = None if number is None else int(number)
@@ -170,6 +183,8 @@ def _of_port(port: Port, key: str, words: Sequence[str]) -> bool:
             port.pci_id = int(words[0], 16)
         case "soft":
             port.is_soft = True
+        case "nvswitch":
+            port.is_nvswitch = True
         case "rate" | "pci_id":
             pass
         case _:

@@ -291,7 +291,9 @@ def _for_its_cards(verdict: Verdict, platform: str, subject: Subject) -> Verdict
     told = for_platform(verdict, platform)
     if not isinstance(subject, Rail) or not told.remedies:
         return told
-    return replace(told, remedies=fitting(told.remedies, subject.driver))
+    # A rail that is absent has no driver: where all are EFA's, it is one, too.
+    driver = subject.driver or ("efa" if platform == "gpu-efa" else None)
+    return replace(told, remedies=fitting(told.remedies, driver))
 
 
 def for_platform(verdict: Verdict, platform: str) -> Verdict:

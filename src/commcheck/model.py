@@ -193,6 +193,7 @@ class Machine:
     rails: tuple[Rail, ...] = ()
     other_ports: tuple[Rail, ...] = ()  # management, storage, dark second ports: not judged
     accelerators: tuple[Accelerator, ...] = ()
+    for_guests: tuple[str, ...] = ()  # PCI addresses of more of them, which vfio-pci holds
     nccl_log: str | None = None  # as the inventory names it: path or glob of a job's logs
     traces: str | None = None  # the same of its profiler traces, or their folder
     pod: str | None = None  # its name, where its log is the one that its container writes

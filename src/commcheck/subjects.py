@@ -54,6 +54,7 @@ def machine(host: Host, frame_text: str) -> Machine:
         rails=rails,
         other_ports=others,
         accelerators=accelerators,
+        for_guests=tuple(sorted(found.for_guests)),
         nccl_log=_text_or_none(host.variables.get("commcheck_nccl_log")),
         traces=_text_or_none(host.variables.get("commcheck_traces")),
         pod=host.name if host.variables.get("commcheck_nccl_log") == CONTAINER_LOG else None,
@@ -76,6 +77,7 @@ def _accelerators(found: Told) -> Iterable[Accelerator]:
     Chip ids follow the board and not PCI: which address belongs to which is not told here.
     """
     seen = {(vendor, last_bdf(path)) for vendor, path in found.accelerators}
+    seen = {each for each in seen if each[1] not in found.for_guests}
     if found.npus:
         seen = {each for each in seen if each[0] != "ascend"}
         yield from (Accelerator(index, "ascend") for index in sorted(set(found.npus)))
@@ -108,12 +110,13 @@ def _platform(host: Host, found: Told, accelerators: Sequence[Accelerator]) -> s
     declared = host.variables.get("commcheck_platform")
     if isinstance(declared, str) and declared:
         return declared
-    vendors = {each.vendor for each in accelerators}
+    # One that guests have still tells what kind of host it is.
+    vendors = {each.vendor for each in accelerators} | {vendor for vendor, _ in found.accelerators}
     if vendors == {"ascend"}:
         return "ascend"
     if vendors != {"nvidia"}:
         return UNKNOWN
-    hard = [port for port in found.ports if not port.is_soft]
+    hard = [port for port in found.ports if not port.is_soft and not port.is_nvswitch]
     near = [port for port in hard if _next_to_accelerator(port, found)]
     # Azure's InfiniBand guests are reached by an Ethernet function of the same vendor.
     away = [port for port in hard if port.device() not in _management(found)]
@@ -138,7 +141,11 @@ def _rails(host: Host, found: Told, platform: str) -> tuple[tuple[Rail, ...], tu
         return _declared(NICS.read(declared) or (), ports)
     # Virtual functions next to their physical one are for guests: the same wire, told twice.
     physical = {port.pci for port in ports if not port.is_vf}
-    ports_of_host = [p for p in ports if p.physfn is None or p.physfn not in physical]
+    ports_of_host = [
+        port
+        for port in ports
+        if (port.physfn is None or port.physfn not in physical) and not port.is_nvswitch
+    ]
     fabric = [port for port in ports_of_host if _next_to_accelerator(port, found)]
     if fabric:
         dark = [port for port in fabric if _is_dark_second_port(port, fabric)]

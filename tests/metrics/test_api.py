@@ -17,7 +17,7 @@ from commcheck.errors import Unjudgeable, UsageError
 from commcheck.metrics import api, fleet
 from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerRefused, ServerSilent, read_matrix
-from commcheck.metrics.catalog import SUBJECTS, Query
+from commcheck.metrics.catalog import EFA, SUBJECTS, Query
 from commcheck.metrics.wanted import read_names, read_selector, read_url
 from commcheck.model import Host
 from tests.metrics.stub import Reply, Stub, send, stub
@@ -251,7 +251,10 @@ def test_selectors(given: str) -> None:
 def test_what_tells_a_job_tells_none_of_its_nics() -> None:
     selector = 'cluster="a,b",exported_namespace="t",gpu!="3",pods="x",pod=~"t-.*",hpc_job="7"'
     asked = {
-        query.name: query.expr(selector) for each in SUBJECTS.values() for query in each.queries
+        query.name: query.expr(selector)
+        for each in SUBJECTS.values()
+        for query in each.queries
+        if query.family != EFA
     }
     assert asked["sm"] == f"avg_over_time(DCGM_FI_PROF_SM_ACTIVE{{{selector}}}[5m])"
     rate = 'rate(node_infiniband_port_data_transmitted_bytes_total{cluster="a,b",pods="x"}[5m])'
@@ -315,13 +318,34 @@ def test_ten_thousand_series_are_asked_for_once() -> None:
         wanted = ((host, frozenset({"load"})) for host in hosts)
         told = fleet.gather(wanted, environment={})
         queries = [form["query"] for path, form in server.asked if path.endswith("_range")]
-        assert len(queries) == len(set(queries)) <= 20
+        assert len(queries) == len(set(queries)) <= 22
         ((target, subject), one), *rest = told.told.items()
         assert not rest
         assert subject == "load"
         share = fleet.share(one, target, ["gpu-1249"])
         assert [len(values) for _, values in share["series"]["sm"]] == [31] * 8
         assert len(json.dumps(share)) < 4000
+
+
+def test_efa_is_told_by_the_exporter_that_aws_gives() -> None:
+    def reply(handler: BaseHTTPRequestHandler, path: str, form: dict[str, str]) -> None:
+        if path.endswith("/query"):
+            send(handler, TIME)
+            return
+        series: list[object] = []
+        if "node_amazonefa_" in form["query"] and "_total" not in form["query"]:
+            labels = {"instance": "gpu-1:9100", "device": "rdmap79s0", "port": "1"}
+            series = [{"metric": labels, "values": [[float(form["start"]), "9e9"]]}]
+        send(handler, json.dumps(matrix(*series)).encode())
+
+    with stub(reply) as server:
+        both: set[str] = {"nic_tx", "nic_rx"}
+        for platform, names in (("gpu-efa", both), ("gpu-roce", set())):
+            variables = {"commcheck_prometheus_url": server.url, "commcheck_platform": platform}
+            host = Host("gpu-1", variables)
+            told = fleet.gather([(host, frozenset({"load"}))], environment={})
+            ((target, _), one) = next(iter(told.told.items()))
+            assert fleet.share(one, target, ["gpu-1"])["series"].keys() == names
 
 
 def test_the_whole_has_an_end() -> None:

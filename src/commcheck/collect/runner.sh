@@ -181,6 +181,11 @@ ports() {
       if [ -n "$driver" ]; then kv driver "$driver"; fi
       if [ -n "$physfn" ]; then kv physfn "$physfn"; fi
       fact pci_id "$d/device/device"
+      # What the card says of itself: only root may read it, and it takes milliseconds.
+      if [ "$v" = 0x1021 ] && rd "$p/link_layer" && [ "$v" = InfiniBand ] &&
+        grep -qsaF SMDL=SW_MNG "$d/device/vpd"; then
+        kv nvswitch 1
+      fi
       if [ -e "$d/parent" ]; then kv soft 1; fi
       for k in link_layer state phys_state rate; do fact "$k" "$p/$k"; done
       rd "$p/gid_attrs/ndevs/0"
@@ -203,7 +208,14 @@ accelerators() {
     case $v in 0x10de | 0x19e5) a=$v ;; *) continue ;; esac
     rd "$d/class"
     case $a$v in 0x10de0x030[02]* | 0x19e50x1200*) ;; *) continue ;; esac
-    if [ ! -e "$d/physfn" ] && cd -P "$d"; then kv accelerator "$a $PWD"; fi
+    if [ ! -e "$d/physfn" ] && cd -P "$d"; then
+      b=
+      e=$PWD
+      if cd -P "$d/driver"; then
+        case $PWD in *vfio* | */pci-stub) b=" ${PWD##*/}" ;; esac
+      fi
+      kv accelerator "$a $e$b"
+    fi
   done
   for d in "$R"/proc/driver/nvidia/gpus/*; do
     if [ -d "$d" ]; then

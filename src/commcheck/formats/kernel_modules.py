@@ -36,3 +36,6 @@ PROC_MODULES: Final = Reader(
 )
 KERNEL_MODULES: Final = first_of(LSMOD, PROC_MODULES)
 """Where kmod is not installed, as in many containers, the kernel's own list is read."""
+
+PEER_MODULES: Final = ("nvidia_peermem", "nv_peer_mem")
+"""Either lets the NIC reach GPU memory; the second is the name before driver 470."""

@@ -17,7 +17,7 @@ from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.said import error
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Status, Verdict
-from commcheck.nccl import causes, causes_diag, causes_errors
+from commcheck.nccl import causes, causes_diag, causes_errors, causes_plugins
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job as Facts
 from commcheck.nccl.job_logs import JobLog, JobLogs, facts_of
@@ -36,7 +36,7 @@ ENV: Final[Mapping[str, str]] = {
 
 CAUSES: Final = tuple(
     each
-    for module in (causes, causes_errors, causes_diag)
+    for module in (causes, causes_errors, causes_diag, causes_plugins)
     for each in vars(module).values()
     if isinstance(each, Cause)
 )

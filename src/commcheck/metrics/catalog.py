@@ -1,7 +1,8 @@
 """Which metrics are asked for: names, units and how a window is summed, exporter by exporter.
 
 Sources: dcgm-exporter default-counters.csv and dcp-metrics-included.csv; node_exporter's
-infiniband and netdev collectors; npu-exporter of Ascend MindCluster.
+infiniband and netdev collectors; npu-exporter of Ascend MindCluster; the EFA node exporter of
+awslabs/awsome-distributed-ai.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from commcheck.lazy import dataclass, regex
 
 GPU: Final = "gpu"
 NPU: Final = "npu"
-"""Whose exporter has a metric; "" for both."""
+EFA: Final = "efa"
+"""Whose exporter has a metric."""
 
 MEAN: Final = "avg_over_time({metric}[5m])"
 RATE: Final = "rate({metric}[5m])"
@@ -76,6 +78,12 @@ LOAD: Final = (
     Query("nic_tx", "node_infiniband_port_data_transmitted_bytes_total", RATE),
     Query("nic_rx", "node_infiniband_port_data_received_bytes_total", RATE),
     Query("nic_rate", "node_infiniband_rate_bytes_per_second"),
+    # AWS's fork of node_exporter, whose newer releases write _total.
+    *(
+        Query(f"nic_{way}", f"node_amazonefa_{way}_bytes{end}", RATE, EFA)
+        for way in ("tx", "rx")
+        for end in ("", "_total")
+    ),
     Query("net_tx", "node_network_transmit_bytes_total", RATE, only=_REAL),
     Query("net_rx", "node_network_receive_bytes_total", RATE, only=_REAL),
     Query("npu_percent", "npu_chip_info_utilization", MEAN, NPU),

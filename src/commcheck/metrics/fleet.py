@@ -150,7 +150,9 @@ def _families(host: Host) -> set[str]:
     platform = host.variables.get("commcheck_platform")
     if platform == "ascend":
         return {catalog.NPU}
-    return {catalog.GPU} if platform in GPUS else {catalog.GPU, catalog.NPU}
+    if platform == "gpu-efa":
+        return {catalog.GPU, catalog.EFA}
+    return {catalog.GPU} if platform in GPUS else {catalog.GPU, catalog.NPU, catalog.EFA}
 
 
 @dataclass(slots=True)

@@ -111,7 +111,7 @@ def _gpu_load(
     jobs = _jobs(activity, limits)
     compute, lacks = _gpu_compute(metrics, jobs, limits)
     nic, problem = fullest(metrics, rails, rate_gbits)
-    if nic is None:
+    if nic is None and not metrics.of("nic_tx", "nic_rx"):
         problem = no_rdma or problem
     nvlink = _both_ways(metrics, "nvlink", jobs)
     return Load(

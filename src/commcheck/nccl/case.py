@@ -25,6 +25,12 @@ BUILT_IN: Final = ("IB", "Socket")
 LIBFABRIC: Final = ("AWS Libfabric", "Libfabric", "OFI")
 """Names of aws-ofi-nccl, whatever provider carries its traffic."""
 
+OVER_VERBS: Final = ("IBext", "NCCL RDMA Plugin", "SPCX", "gIB")
+"""Beginnings of the names of plugins over verbs: HPC-X, Spectrum-X, Google from A3 Ultra on."""
+
+GOOGLE_TCP: Final = ("FasTrak", "GPUDirectTCPX")
+"""Those of Google's A3 Mega and A3, whose profile sets algorithms and protocols."""
+
 _CALLED: Final = regex(r"\[\w+ [Tt]hread\]|\b(?:bootstrap|enqueue|group|init)\.\w+:\d+ -> \d.*$")
 """The top of a ladder: a call of the program, or a thread of NCCL's own."""
 
@@ -180,6 +186,11 @@ class Case:
         """True where that plugin is aws-ofi-nccl: its channels show GPU Direct as NCCL's own do."""
         return self.network in LIBFABRIC
 
+    @property
+    def over_efa(self) -> bool:
+        """True where libfabric's provider is EFA's."""
+        return self.libfabric and any(proc.provider == "efa" for proc in self.world_procs)
+
     @cached_property
     def narrow(self) -> str:
         """Why absence proves nothing: the input shows only a part of the job. Else empty."""
@@ -276,8 +287,8 @@ class Case:
 
     def ended(self, error: Error) -> bool:
         """True where an error may have ended what its process did."""
-        if error.kind == "no-verbs":
-            return False  # NCCL goes on over sockets
+        if error.kind in ("no-verbs", "ofi-init"):
+            return False  # NCCL goes on over another network
         if error.kind not in UNNAMED:
             return True
         proc = error.proc

@@ -369,8 +369,10 @@ GDR_OFF: Final = Cause(
             before=Words("Root rights.", "需要 root 权限。"),
         ),
         step(
-            "How far are NIC and GPU apart? PXB or nearer is wanted.",
-            "查看网卡与 GPU 的距离，应为 PXB 或更近。",
+            "How far are NIC and GPU apart? PXB or nearer is wanted. In a virtual machine give the "
+            "job the provider's topology file (NCCL_TOPO_FILE).",
+            "查看网卡与 GPU 的距离，应为 PXB 或更近。虚拟机中请为作业提供云厂商的拓扑文件"
+            "（NCCL_TOPO_FILE）。",
             "nvidia-smi topo -m",
         ),
     ),

@@ -158,11 +158,24 @@ FORMS: Final = (
     _form("cuda", "Cuda failure", r"Cuda failure (?P<code>\d+ )?'(?P<what>[^']{1,120})'"),
     _form(
         "plugin",
-        "Failed to initialize NET plugin",
-        r"Failed to initialize NET plugin (?P<name>\S+)",
+        "Failed to initialize ",
+        r"Failed to initialize (?:NET plugin (?P<name>\S+)|any NET plugin)",
     ),
     _form("net-name", "Network plugin", r"Network plugin (?P<name>\S+) not found"),
     _form("net-name", "Error: network", r"Error: network (?P<name>\S+) not found"),
+    _form(
+        "setting",
+        "mismatch enforced",
+        r"mismatch enforced: ?(?P<name>NCCL_\w+) ?= ?.*?\(expected [^)]*\)",
+    ),
+    # On a host without EFA, too: which network is taken then is another rule's.
+    _form(
+        "ofi-init",
+        "NET/OFI ",
+        r"NET/OFI (?:Unable to find a protocol|Failed to initialize \w+ protocol"
+        r"|aws-ofi-nccl initialization failed|Initializing plugin failed|Finalizing already)",
+    ),
+    _form("efa-peer", "NET/OFI ", r"NET/OFI .*\((?:Unresponsive receiver|Unreachable remote)"),
     # No rule knows more of these than their text: last, so that any other form goes first.
     _form("call", "Call to ", r"Call to (?P<call>\w+).*? failed"),
     _form("call", "failed : ", r"(?P<call>\w+)\(\) failed : (?P<why>[A-Z][\w ]+)"),
@@ -180,7 +193,7 @@ UNNAMED: Final = ("call", UNKNOWN.kind, LADDER)
 
 GOES_ON: Final = frozenset(
     {"async", "merge", "net-name", "no-verbs", "nvls", "open-device", "p2p-enable", "p2p-nvlink"}
-    | {"plugin", "topo-file"}
+    | {"ofi-init", "plugin", "topo-file"}
 )
 """Kinds after which NCCL mostly goes on: what ended the job may stand behind them."""
 

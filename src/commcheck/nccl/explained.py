@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from commcheck.check import Explained
-from commcheck.nccl import causes, causes_errors, causes_hccl
+from commcheck.nccl import causes, causes_errors, causes_hccl, causes_plugins
 
 _NO_RDMA: Final = frozenset(
     cause.slug
@@ -34,7 +34,9 @@ _ON_THE_WIRE: Final = frozenset(
         causes_errors.TIMEOUT,
     )
 )
-_NO_EFA: Final = frozenset({causes.SOCKET_FALLBACK.slug, causes.LIBFABRIC_TCP.slug})
+_NO_EFA: Final = frozenset(
+    cause.slug for cause in (causes.SOCKET_FALLBACK, causes.LIBFABRIC_TCP, causes_plugins.EFA_FEWER)
+)
 _INSIDE: Final = frozenset(
     cause.slug
     for cause in (
@@ -86,7 +88,11 @@ EXPLAINED: Final = (
     ),
     Explained("npu-tls-mixed", "any-in-job", of=frozenset({causes_hccl.HCCL_TLS.slug})),
     Explained("gpudirect-unavailable", "any-in-job", of=frozenset({causes.GDR_OFF.slug})),
-    Explained("env-gdr-off", "any-in-job", of=frozenset({causes.GDR_OFF.slug})),
+    Explained(
+        "env-gdr-off",
+        "any-in-job",
+        of=frozenset({causes.GDR_OFF.slug, causes_plugins.EFA_GDR_OFF.slug}),
+    ),
     *(
         Explained(slug, "any-in-job", of=_INSIDE)
         for slug in ("nvlink-none", "nvlink-lost", "gpu-lost", "fabric-manager-stopped")

@@ -88,6 +88,7 @@ class Process:
     network_at: At | None = None
     provider: str | None = None  # of libfabric: "efa", "cxi", "tcp;ofi_rxm"
     provider_at: At | None = None
+    ofi_nics: int | None = None  # that libfabric's plugin found
     nics: tuple[Nic, ...] | None = None
     nics_at: At | None = None
     no_device: At | None = None

@@ -78,7 +78,9 @@ _CHANNELS: Final = regex(r"(\d{1,9}) coll channels, ")
 _INIT: Final = regex(
     r"Init timings(?: - \w+)?: rank (\d{1,9}) nranks (\d{1,9}) total (\d+(?:\.\d+)?) \(([^)]*)\)"
 )
-_PROVIDER: Final = regex(r"NET/OFI Selected [Pp]rovider is ([\w;-]{1,60})")
+_PROVIDER: Final = regex(
+    r"NET/OFI Selected [Pp]rovider is ([\w;-]{1,60})(?:.{0,80}\(found (\d{1,4}) nics?\))?"
+)
 _LADDER: Final = regex(r"[\w./+-]{1,200}:\d{1,6}(?: \(\w+\))? -> ([1-68])\b.{0,40}")
 _NVLS: Final = regex(r"NVLS multicast support is (not )?available on dev \d+.*")
 
@@ -199,6 +201,7 @@ def _ofi(_desk: Desk, proc: Process, _tid: int, text: str, at: At, _when: str, w
     match = _PROVIDER.match(text) if whole else None
     if match is not None:
         proc.provider, proc.provider_at = match[1], at
+        proc.ofi_nics = int(match[2]) if match[2] else None
 
 
 def _nics(text: str) -> tuple[Nic, ...]:

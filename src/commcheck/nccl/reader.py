@@ -74,6 +74,7 @@ class Desk:
         twin.held = None
         twin.version, twin.network, twin.nics = proc.version, proc.network, proc.nics
         twin.oob, twin.driver, twin.provider = proc.oob, proc.driver, proc.provider
+        twin.ofi_nics = proc.ofi_nics
         return twin
 
     def believe(self, proc: Process) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from commcheck.model import Cause, Status
-from commcheck.nccl import causes, causes_errors
-from commcheck.nccl.case import Case
+from commcheck.nccl import causes, causes_errors, causes_plugins
+from commcheck.nccl.case import GOOGLE_TCP, Case
 from commcheck.nccl.errors import event_class
 from commcheck.nccl.facts import Error, Process
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
@@ -301,6 +301,8 @@ def _forced(case: Case) -> Ruling:
     }
     if not forced:
         return right()
+    if (case.network or "").startswith(GOOGLE_TCP):
+        return right(f"{', '.join(sorted(forced))}, as the profile of Google's plugin sets it")
     procs = [p for p in case.procs if "NCCL_ALGO" in p.env or "NCCL_PROTO" in p.env]
     hosts = tuple(dict.fromkeys(case.machine(p.host) for p in procs))
     return wrong(
@@ -353,5 +355,11 @@ RULES: Final = (
     Rule("LOG-044", "the topology is known", _topology),
     Rule("LOG-045", "NVLink between hosts works", plain("LOG-045", causes_errors.MNNVL, "mnnvl")),
     Rule("LOG-050", "nothing overrides NCCL's choice", _forced),
+    Rule(
+        "LOG-057",
+        "the provider's plugin takes the settings",
+        plain("LOG-057", causes_plugins.SETTING_REFUSED, "setting"),
+    ),
+    Rule("LOG-058", "EFA's peers answer", plain("LOG-058", causes_plugins.EFA_PEER, "efa-peer")),
     Rule("LOG-054", "no victims of another failure", _victims),
 )

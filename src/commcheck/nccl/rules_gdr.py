@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from commcheck.model import Status
-from commcheck.nccl import causes
-from commcheck.nccl.case import Case, lacks_gdr
+from commcheck.model import Cause, Status
+from commcheck.nccl import causes, causes_plugins
+from commcheck.nccl.case import OVER_VERBS, Case, lacks_gdr
 from commcheck.nccl.facts import Process
 from commcheck.nccl.rules_network import machines_of, not_over_network
 from commcheck.nccl.ruling import (
@@ -27,7 +27,9 @@ def _gdr_gate(case: Case, *, differ: bool = False) -> Ruling | None:
     """Why GPU Direct is not judged. ``differ``: only whether the ranks are alike is asked."""
     if gated := not_over_network(case):
         return gated
-    if case.plugin and not case.libfabric and not (case.network or "").startswith("IBext"):
+    # NCCL itself prints the channels: behind a plugin that shows GPU Direct on one, none lacks it.
+    shows = case.libfabric or (case.network or "").startswith(OVER_VERBS) or (differ and _any(case))
+    if case.plugin and not shows:
         return unknown(
             f"{case.network} is a plugin: its lines need not show GPU Direct",
             "ask the plugin's log",
@@ -41,6 +43,20 @@ def _gdr_gate(case: Case, *, differ: bool = False) -> Ruling | None:
             "declare commcheck_gdr: true where they have (EC2: P series from p4d on)",
         )
     return None
+
+
+def _any(case: Case) -> bool:
+    """Whether any channel goes by GPU Direct."""
+    return case.world is not None and any(sum(m.net[2:]) for m in case.world.members.values())
+
+
+def _cause(case: Case) -> Cause:
+    return causes_plugins.EFA_GDR_OFF if case.over_efa else causes.GDR_OFF
+
+
+def _below(case: Case) -> dict[str, object]:
+    """The check to look at next: that of GPU Direct is none of EFA's."""
+    return {} if case.over_efa else {"next_check": "physical.gpudirect"}
 
 
 def _gdr_nowhere(case: Case) -> Ruling:
@@ -78,12 +94,12 @@ def _gdr(case: Case, *, everywhere: bool) -> Ruling:
     return wrong(
         Found(
             rule="LOG-025" if everywhere else "LOG-026",
-            cause=causes.GDR_OFF,
+            cause=_cause(case),
             status=Status.FAIL if wanted else Status.WARN,
             reason=reason,
             hosts=hosts,
             evidence=tuple(case.where(member.at for member in lacking)),
-            measured={"ranks_without_gdr": len(lacking), "next_check": "physical.gpudirect"},
+            measured={"ranks_without_gdr": len(lacking), **_below(case)},
         )
     )
 
@@ -113,12 +129,12 @@ def _distance(case: Case) -> Ruling:
         found.append(
             Found(
                 rule="LOG-027",
-                cause=causes.GDR_OFF,
+                cause=_cause(case),
                 reason=f"every NIC is too far from {len(procs)} GPUs of {host} for GPU Direct: "
                 f"distance {distance}{f' ({name})' if name else ''}, limit {limit}",
                 hosts=(host,),
                 evidence=tuple(case.where(fact[3] for p in procs for fact in p.gdr.values())),
-                measured={"distance": distance, "limit": limit, "next_check": "physical.gpudirect"},
+                measured={"distance": distance, "limit": limit, **_below(case)},
             )
         )
     return wrong(*found[:20])
@@ -164,13 +180,13 @@ def _hca(case: Case) -> Ruling:
             gdr = case.expected(proc.host).gdr
             found[host] = Found(
                 rule="LOG-028",
-                cause=causes.GDR_OFF,
+                cause=_cause(case),
                 status=Status.FAIL if gdr else Status.WARN,
                 reason=f"GPU Direct RDMA is disabled for {', '.join(sorted(off))} of {host}, "
                 "which carry channels",
                 hosts=(host,),
                 evidence=tuple(case.where(off.values())),
-                measured={"next_check": "physical.gpudirect"},
+                measured=_below(case),
             )
     return wrong(*list(found.values())[:20])
 
@@ -191,7 +207,7 @@ def _ring_gdr(case: Case) -> Ruling:
     return wrong(
         Found(
             rule="LOG-029",
-            cause=causes.GDR_OFF,
+            cause=_cause(case),
             status=Status.FAIL if gdr else Status.WARN,
             reason=f"rings are connected without GPU Direct (GDR 0) on {fold_hosts(hosts)}",
             hosts=hosts,

@@ -9,8 +9,8 @@ from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.model import Status
-from commcheck.nccl import causes
-from commcheck.nccl.case import Case
+from commcheck.nccl import causes, causes_plugins
+from commcheck.nccl.case import LIBFABRIC, Case
 from commcheck.nccl.facts import Nic, Process
 from commcheck.nccl.ruling import (
     INFO_EVERYWHERE,
@@ -61,6 +61,11 @@ def _socket(case: Case) -> Ruling:
     over_tcp = [proc for proc in case.world_procs if proc.ofi_over_tcp and case.libfabric]
     on_tcp = case.networks.get("Socket", []) or over_tcp
     procs = [proc for proc in on_tcp if _expects_rdma(case, proc) is not False]
+    if not procs and any(not case.expected(proc.host).network for proc in on_tcp):
+        return right(
+            "TCP, as gpu-tcp says; where a plugin is expected (Google's GPUDirectTCPX, FasTrak), "
+            "declare commcheck_nccl_network"
+        )
     if not procs:
         return right()
     sure = [proc for proc in procs if _expects_rdma(case, proc)]
@@ -68,7 +73,11 @@ def _socket(case: Case) -> Ruling:
     why = "although they have RDMA NICs" if sure else "and no inventory says if they have RDMA NICs"
     used = f"libfabric's provider {over_tcp[0].provider}" if over_tcp else "network Socket"
     places = [proc.provider_at if over_tcp else proc.network_at for proc in procs]
-    below = "efa-devices" if over_tcp else "rdma-device-count"
+    failed = [error for error in case.of_kind("ofi-init") if error.proc in procs]
+    why += ": libfabric's plugin could not start" if failed else ""
+    places += [error.at for error in failed]
+    is_efa = over_tcp or any(case.expected(proc.host).platform == "gpu-efa" for proc in procs)
+    below = "efa-devices" if is_efa else "rdma-device-count"
     return wrong(
         Found(
             rule="LOG-001",
@@ -94,6 +103,8 @@ def _no_device(case: Case) -> Ruling:
         for proc in case.procs
         if proc.no_device and not proc.nics and case.expected(proc.host).rdma is not False
     ]
+    # EFA is none of the built-in transport's devices.
+    procs = [proc for proc in procs if case.expected(proc.host).platform != "gpu-efa"]
     if not procs:
         return right()
     sure = [proc for proc in procs if case.expected(proc.host).rdma]
@@ -141,6 +152,17 @@ def _verbs(case: Case) -> Ruling:
     )
 
 
+_INTERFACE: Final = regex(r"[_ ]v\d{1,3}$")
+"""What names of plugins end in: the version of NCCL's plugin interface, ``IBext_v10``."""
+
+
+def _is(network: str, wanted: str) -> bool:
+    """Whether a network is the one declared: new releases change the end, and dropped "AWS "."""
+    if network in LIBFABRIC and wanted in LIBFABRIC:
+        return True
+    return _INTERFACE.sub("", network).lower() == _INTERFACE.sub("", wanted).lower()
+
+
 def _plugin(case: Case) -> Ruling:
     wanted = {
         proc.host: case.expected(proc.host).network
@@ -155,7 +177,7 @@ def _plugin(case: Case) -> Ruling:
     bad = [
         proc
         for proc in case.procs
-        if wanted.get(proc.host) and proc.network and proc.network != wanted[proc.host]
+        if (want := wanted.get(proc.host)) and proc.network and not _is(proc.network, want)
     ]
     if not bad and (not failed or case.plugin):
         return right()
@@ -214,14 +236,13 @@ def _by_machine(case: Case) -> dict[str, tuple[Process, tuple[Nic, ...]]]:
 def _nic_lists(case: Case) -> Ruling:
     if gated := not_over_network(case):
         return gated
+    if case.over_efa:
+        return _efa_devices(case)
     lists = _by_machine(case)
     if not lists:
         return unknown("no line lists the NICs", INFO_EVERYWHERE)
     found = []
-    ranks = Counter(
-        case.machine(member.proc.host)
-        for member in (case.world.members.values() if case.world else ())
-    )
+    ranks = _ranks_by_machine(case)
     for name, (proc, nics) in lists.items():
         # A job that asked for fewer GPUs of a host may see fewer NICs there.
         alike = [len(each) for peer, (_, each) in lists.items() if ranks[peer] == ranks[name]]
@@ -245,6 +266,39 @@ def _nic_lists(case: Case) -> Ruling:
                     hosts=(name,),
                     evidence=tuple(case.where([proc.nics_at])),
                     measured={"nics_seen": ports},
+                )
+            )
+    return wrong(*found[:20])
+
+
+def _ranks_by_machine(case: Case) -> Counter[str]:
+    members = case.world.members.values() if case.world else ()
+    return Counter(case.machine(member.proc.host) for member in members)
+
+
+def _efa_devices(case: Case) -> Ruling:
+    """The plugin lists none, it counts: a host with fewer than its peers lost some, or asked so."""
+    counts: dict[str, Process] = {}
+    for proc in case.world_procs:
+        if proc.ofi_nics is not None:
+            counts.setdefault(case.machine(proc.host), proc)
+    if not counts:
+        return unknown("no line counts the EFA devices", INFO_EVERYWHERE)
+    ranks = _ranks_by_machine(case)
+    found = []
+    for name, proc in counts.items():
+        alike = [each.ofi_nics for peer, each in counts.items() if ranks[peer] == ranks[name]]
+        usual, times = Counter(alike).most_common(1)[0]
+        if len(alike) >= 3 and times * 2 > len(alike) and (proc.ofi_nics or 0) < (usual or 0):
+            found.append(
+                Found(
+                    rule="LOG-007",
+                    cause=causes_plugins.EFA_FEWER,
+                    reason=f"NCCL on {name} has {proc.ofi_nics} EFA devices, {times} of its peers "
+                    f"{usual}",
+                    hosts=(name,),
+                    evidence=tuple(case.where([proc.provider_at])),
+                    measured={"nics_seen": proc.ofi_nics, "next_check": "physical.efa-devices"},
                 )
             )
     return wrong(*found[:20])

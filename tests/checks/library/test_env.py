@@ -222,6 +222,18 @@ def test_a_rail_that_is_not_there_is_not_asked(judged: Judge) -> None:
 # --- jobs ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("module", "failed"), [("nvidia_peermem", False), ("nv_peer_mem", False), ("nvidia", True)]
+)
+def test_either_name_of_the_peer_memory_module_does_without_dmabuf(
+    judged: Judge, module: str, failed: bool
+) -> None:
+    said = answers("NCCL_DMABUF_ENABLE=0")
+    said["lsmod"] = (f"Module                  Size  Used by\n{module}  16384  0\n", 0)
+    verdict = judged(CHECK, said, machine=MACHINE).verdict
+    assert (verdict.cause is GDR_OFF) is failed
+
+
 NOT_READ = Unread("it is not there", "CommandNotRun")
 
 

@@ -85,6 +85,12 @@ from commcheck.nccl.causes_hccl import (
     HCCL_VARIABLE,
     HCCL_VERSIONS,
 )
+from commcheck.nccl.causes_plugins import (
+    EFA_FEWER,
+    EFA_GDR_OFF,
+    EFA_PEER,
+    SETTING_REFUSED,
+)
 from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
@@ -129,6 +135,19 @@ def ofi(provider: str, *, gdr: bool = True) -> str:
     text = without(job(network="AWS Libfabric", gdr=gdr), "NET/IB : Using")
     selected = f"NET/OFI Selected Provider is {provider} (found 4 nics)"
     return "".join(rank.info(selected) for rank in ranks()) + text
+
+
+def counted(odd: int) -> str:
+    """Four hosts with EFA; the third one counts ``odd`` devices, the others 16."""
+    members = ranks(("n1", "n2", "n3", "n4"), 2)
+    said = "NET/OFI Selected provider is efa, fabric is efa-direct (found {} nics)"
+    counts = [rank.info(said.format(odd if rank.host == "n3" else 16)) for rank in members]
+    return "".join(counts) + without(job(members, network="Libfabric"), "NET/IB : Using")
+
+
+def plugged(network: str, **more: bool) -> str:
+    """A job over a plugin, which lists no NICs as NET/IB does."""
+    return without(job(network=network, **more), "NET/IB : Using")  # type: ignore[arg-type] # flags of job
 
 
 COMPLETED = (
@@ -230,6 +249,7 @@ ROWS = [
         unknown=without(GOOD, "Using network")),
     Row("LOG-007", NIC_LIST, job(nics=1), given={"nics": ["mlx5_0", "mlx5_1"]},
         unknown=without(GOOD, "NET/IB : Using")),
+    Row("LOG-007", EFA_FEWER, counted(8), given=EFA, right=counted(16)),
     Row("LOG-008", LINK_TYPE, job(link="IB"), given=ROCE, unknown=without(GOOD, "NET/IB : Using")),
     Row("LOG-009", WRONG_INTERFACE, job(oob="docker0:172.17.0.1", complete=False),
         unknown=without(GOOD, "Bootstrap", "NET/IB : Using")),
@@ -258,6 +278,9 @@ ROWS = [
     Row("LOG-024", UNEVEN_RAILS, GOOD.replace("via NET/IB/1", "via NET/IB/0"), given={"nics": ["mlx5_0", "mlx5_1"]},
         unknown=job(connect=False)),
     Row("LOG-025", GDR_OFF, job(gdr=False), given=ROCE, unknown=job(connect=False)),
+    Row("LOG-025", EFA_GDR_OFF, ofi("efa", gdr=False), given={**EFA, "gdr": True}, right=ofi("efa")),
+    Row("LOG-025", GDR_OFF, plugged("gIB", gdr=False), given=ROCE, right=plugged("gIB"),
+        unknown=plugged("FasTrak", gdr=False)),
     Row("LOG-026", GDR_OFF, "".join(line.replace("/GDRDMA", "") if line.startswith("n2") else line for line in GOOD.splitlines(True)),
         unknown=job(connect=False)),
     Row("LOG-027", GDR_OFF, GOOD + R0.info("GPU Direct RDMA Disabled for GPU 0 / HCA 0 (distance 9 > 5)"),
@@ -294,6 +317,12 @@ ROWS = [
     Row("LOG-050", FORCED, GOOD + R0.info("NCCL_ALGO set by environment to Ring"), status=Status.WARN,
         unknown=without(GOOD, "set by environment")),
     Row("LOG-056", UNNAMED, GOOD + R0.warn("socketStartConnect: socket() failed : Too many open files", "misc/socket.cc:4")),
+    Row("LOG-057", SETTING_REFUSED, plugged("gIB", complete=False) + "".join(
+        rank.warn("NCCL/NET (shim) mismatch enforced: NCCL_P2P_NVL_CHUNKSIZE=524288 (expected 262144)", "config_checker.cc:41")
+        for rank in ranks()), right=plugged("gIB")),
+    Row("LOG-058", EFA_PEER, ofi("efa") + R0.warn(
+        "NET/OFI Request 0x7f00 completed with error. RC: 103. Error: 4126 (Unresponsive receiver (reachable by "
+        "EFA device but handshake failed) My host id: i-0 Peer host id: i-1)"), right=ofi("efa")),
     Row("HLOG-001", HCCL_PEER, "EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out.\n", right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-001", HCCL_CODE, "EI9999: 2024-08-05-18:15:21.270.506 Inner error.\n", right=HCCL_GOOD, unknown=KEY),
     Row("HLOG-001", HCCL_CODE, hccl_error("something else entirely"), right=HCCL_GOOD, unknown=KEY, status=Status.WARN),
@@ -639,6 +668,115 @@ def test_gpu_direct_of_libfabric_is_judged_where_it_is_declared() -> None:
     )
     (found,) = judged(part).verdicts
     assert (found.rule, found.status, found.hosts) == ("LOG-026", Status.FAIL, ("n2",))
+    assert found.cause is EFA_GDR_OFF
+    assert not any("nvidia_peermem" in remedy.command for remedy in found.remedies)
+
+
+OFI_FAILED = "".join(
+    rank.warn(
+        text,
+        "int nccl_net_ofi_create_plugin(nccl_net_ofi_plugin_t**):353",
+        "[2026-01-02 10:24:27] ",
+    )
+    for rank in ranks()
+    for text in (
+        "NET/OFI Failed to initialize rdma protocol",
+        "NET/OFI aws-ofi-nccl initialization failed",
+    )
+)
+
+
+def test_a_plugin_of_efa_that_cannot_start_is_why_there_is_tcp() -> None:
+    nothing = "".join(rank.info("NET/IB : No device found.") for rank in ranks())
+    text = OFI_FAILED + nothing + job(network="Socket", nics=0)
+    (found,) = judged(text, **EFA).verdicts
+    assert (found.rule, found.status) == ("LOG-001", Status.FAIL)
+    assert found.reason.endswith("RDMA NICs: libfabric's plugin could not start")
+    assert found.measured["next_check"] == "physical.efa-devices"
+    # An image may have the plugin where there is InfiniBand.
+    assert [v.status for v in judged(OFI_FAILED + GOOD).verdicts] == [Status.PASS]
+    alone = job(ranks(("n1",), 2), network="Socket", nics=0)
+    assert [v.status for v in judged(OFI_FAILED + alone).verdicts] == [Status.PASS]
+
+
+def test_a_host_with_fewer_efa_devices_is_named() -> None:
+    (found,) = judged(counted(8), **EFA).verdicts
+    assert (found.rule, found.status, found.cause) == ("LOG-007", Status.FAIL, EFA_FEWER)
+    assert (found.hosts, found.reason) == (
+        ("n3",),
+        "NCCL on n3 has 8 EFA devices, 3 of its peers 16",
+    )
+    assert judged(counted(16), **EFA).rulings["LOG-007"].state == "right"
+    # Old plugins count nothing behind the provider.
+    bare = counted(16).replace(", fabric is efa-direct (found 16 nics)", "")
+    assert judged(bare, **EFA).rulings["LOG-007"].state == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("declared", "network", "state"),
+    [
+        ("IBext", "IBext_v10", "right"),
+        ("IBext_v8", "IBext_v10", "right"),
+        ("GPUDirectTCPX", "GPUDirectTCPX_v7", "right"),
+        ("NCCL RDMA Plugin", "NCCL RDMA Plugin v10", "right"),
+        ("AWS Libfabric", "Libfabric", "right"),
+        ("fastrak", "FasTrak", "right"),
+        ("gIB", "IB", "wrong"),
+        ("FasTrak", "Socket", "wrong"),
+    ],
+)
+def test_a_plugin_is_known_whatever_its_interface(declared: str, network: str, state: str) -> None:
+    ruling = judged(plugged(network), nccl_network=declared).rulings["LOG-004"]
+    assert ruling.state == state
+
+
+def test_tcp_by_declaration_says_where_a_plugin_is_to_be_declared() -> None:
+    tcp = {"platform": "gpu-tcp"}
+    text = job(network="Socket", nics=0)
+    ruling = judged(text, **tcp).rulings["LOG-001"]
+    assert (ruling.state, "commcheck_nccl_network" in ruling.why) == ("right", True)
+    lost = judged(text, **tcp, nccl_network="FasTrak")
+    assert lost.rulings["LOG-001"].why == ""
+    assert [v.rule for v in lost.verdicts if v.status is Status.FAIL] == ["LOG-004"]
+
+
+@pytest.mark.parametrize("network", ["gIB", "SPCX", "NCCL RDMA Plugin v10", "IBext_v10"])
+def test_gpu_direct_of_a_plugin_over_verbs_is_judged(network: str) -> None:
+    """NCCL prints these channels itself: ``via NET/gIB/0/GDRDMA``."""
+    assert [v.status for v in judged(plugged(network), **ROCE).verdicts] == [Status.PASS]
+    lost = judged(plugged(network, gdr=False), **ROCE).verdicts
+    assert [v.rule for v in lost if v.status is Status.FAIL] == ["LOG-025", "LOG-029"]
+
+
+def test_gpu_direct_that_some_ranks_lack_is_told_behind_any_plugin() -> None:
+    whole = plugged("FasTrak")
+    part = "".join(
+        line.replace("/GDRDMA", "") if line.startswith("n2") else line
+        for line in whole.splitlines(True)
+    )
+    (found,) = judged(part).verdicts
+    assert (found.rule, found.hosts) == ("LOG-026", ("n2",))
+    # The plugin of A3 need not show it at all: nothing is concluded from none.
+    none = plugged("FasTrak", gdr=False)
+    assert {judged(none).rulings[rule].state for rule in ("LOG-025", "LOG-026")} == {"unknown"}
+
+
+def test_a_profile_of_the_provider_overrides_nothing() -> None:
+    text = plugged("FasTrak") + R0.info("NCCL_PROTO set by environment to Simple,LL128")
+    assert judged(text).rulings["LOG-050"].state == "right"
+
+
+def test_a_setting_that_is_only_recommended_is_advice() -> None:
+    said = "NCCL/NET (shim) mismatch recommended: NCCL_MAX_P2P_NCHANNELS=8 (expected unset)"
+    assert [v.status for v in judged(plugged("gIB") + R0.warn(said)).verdicts] == [Status.WARN]
+
+
+def test_a_job_that_the_provider_refused_is_not_stuck() -> None:
+    said = "NCCL/NET (shim) mismatch enforced: NCCL_P2P_NVL_CHUNKSIZE=524288 (expected 262144)"
+    text = plugged("gIB", complete=False) + "".join(rank.warn(said) for rank in ranks())
+    (found,) = judged(text).verdicts
+    assert (found.rule, found.cause) == ("LOG-057", SETTING_REFUSED)
+    assert "expected 262144" in found.reason
 
 
 def test_warn_level_is_no_pass_and_no_finding() -> None:

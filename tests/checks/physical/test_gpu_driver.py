@@ -10,6 +10,7 @@ import pytest
 from checks.physical.gpu_driver import (
     CHECK,
     CUT_OFF,
+    GUESTS,
     IN_JOB,
     INFOROM,
     LOST,
@@ -48,6 +49,24 @@ def test_count(
     assert (verdict.status, verdict.cause) == (status, cause)
     assert says in verdict.reason
     assert verdict.measured == {"gpu_count": 2}
+
+
+def test_what_vfio_holds_is_for_guests_and_not_lost(judged: Any) -> None:
+    held = replace(machine(2), for_guests=("0000:d1:00.0", "0000:d2:00.0"))
+    verdict = judged(CHECK, LIST, machine=held).verdict
+    assert (verdict.status, verdict.cause) == (Status.WARN, GUESTS)
+    assert verdict.reason == "2 GPUs; vfio-pci holds 2 for guests: 0000:d1:00.0, 0000:d2:00.0"
+    assert judged(CHECK, LIST, machine=held, gpu_count=2).verdict.status is Status.PASS
+    want = judged(CHECK, LIST, machine=held, gpu_count=4).verdict
+    assert (want.status, want.cause) == (Status.FAIL, GUESTS)
+    # A third one is lost in truth.
+    assert judged(CHECK, LIST, machine=held, gpu_count=5).verdict.cause is MISSING
+    lost = replace(held, accelerators=machine(3).accelerators)
+    assert judged(CHECK, LIST, machine=lost).verdict.cause is MISSING
+    none = {"nvidia-smi": ("nvidia-smi/no-devices.txt", 6)}
+    given = judged(CHECK, none, machine=replace(held, accelerators=())).verdict
+    assert given.kind is Kind.UNDECIDABLE
+    assert "no GPU, and vfio-pci holds 2 for guests" in given.reason
 
 
 def test_a_pod_is_asked_for_what_it_was_given(judged: Any) -> None:

@@ -114,3 +114,9 @@ def test_not_its_business(judged: Any, rail: Rail, change: dict[str, Any], says:
     verdict = judged(CHECK, machine=machine).verdict
     assert verdict.kind is Kind.NOT_APPLICABLE
     assert says in verdict.reason
+
+
+def test_a_fabric_of_another_priority_is_not_to_be_changed_host_by_host() -> None:
+    assert WRONG_PRIORITY.everywhere is not None
+    assert "commcheck_roce_priority" in WRONG_PRIORITY.everywhere.en
+    assert "commcheck_roce_priority" in WRONG_PRIORITY.everywhere.zh

@@ -34,3 +34,7 @@ def test_a_rail_that_is_not_there_fails(
     assert finding.verdict.cause is cause
     assert says in finding.verdict.reason
     assert finding.verdict.remedies
+    # NVIDIA's stack is not restarted on an instance that has EFA.
+    aws = judged(CHECK, machine=Machine("gpu-01", "gpu-efa", rails=(absent,)), nics=nics).verdict
+    assert aws.cause is cause
+    assert not any("openibd" in remedy.command for remedy in aws.remedies)

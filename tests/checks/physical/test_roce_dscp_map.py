@@ -90,3 +90,9 @@ def test_nobody_speaks(judged: Any) -> None:
 def test_not_its_business(judged: Any, rail: Rail, change: dict[str, Any]) -> None:
     machine = Machine("gpu-01", "gpu-roce", rails=(replace(rail, **change),))
     assert judged(CHECK, machine=machine).verdict.kind is Kind.NOT_APPLICABLE
+
+
+def test_a_fabric_of_its_own_is_not_to_be_changed_host_by_host() -> None:
+    """Oracle's cluster networks map DSCP 26 and 10 to priority 5 on every host."""
+    assert ELSEWHERE.everywhere is not None
+    assert "commcheck_roce_dscp" in ELSEWHERE.everywhere.en

@@ -108,3 +108,9 @@ def test_what_cannot_be_read_is_undecided(judged: Any) -> None:
     assert judged(CHECK, said(conf="NCCL_IB_TC=many\n")).verdict.kind is Kind.UNDECIDABLE
     denied = said() | {"grep -rH .": ("grep: /sys/x: Permission denied\n", 2)}
     assert judged(CHECK, denied).verdict.kind is Kind.UNDECIDABLE
+
+
+def test_a_fabric_of_its_own_is_not_to_be_changed_host_by_host() -> None:
+    """Oracle's cluster networks map DSCP 26 and 10 to priority 5 on every host."""
+    assert OTHER_DSCP.everywhere is not None
+    assert "commcheck_roce_dscp" in OTHER_DSCP.everywhere.en

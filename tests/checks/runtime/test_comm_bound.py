@@ -111,6 +111,14 @@ def test_where_no_rdma_port_can_tell_none_is_asked_for(platform: str, says: str)
     assert "infiniband" not in verdict.reason
 
 
+def test_efa_that_is_told_wants_only_its_rate() -> None:
+    document = json.loads((RECORDED / "load-bound.json").read_text())
+    del document["series"]["nic_rate"]
+    verdict = judged(json.dumps(document), machine=Machine("gpu-01", "gpu-efa")).verdict
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "set commcheck_line_rate_gbits" in verdict.reason
+
+
 def test_a_rail_that_is_a_bond_has_the_rate_of_its_ports() -> None:
     port = Rail(0, "mlx5_0", bond="bond0")
     rail = Rail(0, "mlx5_0", fabric=True, ports=(port, port))

@@ -1,7 +1,8 @@
 """Names of variables: which leave a host at all, which NCCL knows, and since which release.
 
 ``params.tsv`` lists NCCL's own parameters with first and last release and every change of their
-default (NCCL 2.7.3 to 2.32.3, src and the user guide, tag by tag).
+default (NCCL 2.7.3 to 2.32.3, src and the user guide, tag by tag). Proof that none is lacking are
+the names in libnccl.so itself, as in NVIDIA's wheels: ``strings libnccl.so.2 | grep ^NCCL_``.
 """
 
 from __future__ import annotations
@@ -151,10 +152,16 @@ TORCH_OLD: Final[Mapping[str, str]] = {
 }
 """Variables of PyTorch that were renamed in its release 2.2."""
 
+GOOGLE: Final = ("NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_")
+"""Beginnings that only the plugins of Google's A3 and A3 Mega read: TCPX, and TCPXO (FasTrak)."""
+
 _FOREIGN: Final = (
-    "NCCL_GPUDIRECTTCPX_",
+    *GOOGLE,
+    "NCCL_GPUVIZ_",
+    "NCCL_MIN_ZCOPY_SIZE",
+    "NCCL_NET_PLUGIN_TELEMETRY_",
+    "NCCL_USE_SNAP",
     "NCCL_DYNAMIC_CHUNK_SIZE",
-    "NCCL_FASTRAK_",
     "NCCL_SHIMNET_",
     "NCCL_TUNER_",
     "NCCL_SHARP_",

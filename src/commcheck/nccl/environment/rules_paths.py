@@ -6,6 +6,7 @@ from typing import Final
 
 from commcheck.nccl.environment import causes
 from commcheck.nccl.environment.model import Environment, HostFacts
+from commcheck.nccl.environment.names import GOOGLE
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.environment.rules_network import HOST, INVENTORY
 from commcheck.nccl.environment.values import CHATTY, LEVELS, is_path_level, subsystems
@@ -24,10 +25,15 @@ def _level_words(one: Environment, _host: HostFacts) -> Ruling:
     )
 
 
-def _far(one: Environment, _host: HostFacts) -> Ruling:
+def _far(one: Environment, host: HostFacts) -> Ruling:
     if one.get("NCCL_NET_GDR_LEVEL") != "SYS":
         return right()
-    reason = f"{one.show('NCCL_NET_GDR_LEVEL')} forces GPU Direct across CPUs, want PXB or PHB"
+    shown = one.show("NCCL_NET_GDR_LEVEL")
+    told = one.get("NCCL_TOPO_FILE") is not None or host.virtual_topology
+    if host.virtual and host.flat and not told:
+        # Every NIC looks far from every GPU there: unset, NCCL copies through host memory.
+        return right(f"{shown}: the bus of this guest does not tell how far GPU and NIC are apart")
+    reason = f"{shown} forces GPU Direct across CPUs, want PXB or PHB"
     return wrong(warn(causes.GDR_OFF, reason))
 
 
@@ -66,12 +72,27 @@ def _hidden(one: Environment, _host: HostFacts) -> Ruling:
 # --- tuning -------------------------------------------------------------------------------------
 
 
+def _by_profile(one: Environment) -> bool:
+    """Whether the job runs over TCPX or TCPXO, which do not work with all that NCCL may choose.
+
+    Google's nccl-env-profile.sh sets algorithms, protocols and NVLS: TCPX knows Ring and Simple
+    only, and TCPXO's checker ends a job that differs (cloud.google.com/kubernetes-engine/docs,
+    "Maximize GPU network bandwidth").
+    """
+    return any(name.startswith(GOOGLE) for name in one.settings)
+
+
+_PROFILE: Final = "as the profile of Google's plugin sets it"
+
+
 def _algorithm(one: Environment, _host: HostFacts) -> Ruling:
+    given = [name for name in ("NCCL_ALGO", "NCCL_PROTO") if one.get(name) is not None]
+    if given and _by_profile(one):
+        return right(f"{one.show(given[0])}: {_PROFILE}")
     return wrong(
         *(
             warn(causes.TUNING, f"{one.show(name)} takes the choice from NCCL, want it unset")
-            for name in ("NCCL_ALGO", "NCCL_PROTO")
-            if one.get(name) is not None
+            for name in given
         )
     )
 
@@ -104,6 +125,8 @@ def _nvls(one: Environment, host: HostFacts) -> Ruling:
     if one.int("NCCL_NVLS_ENABLE") != 0:
         return right()
     shown = one.show("NCCL_NVLS_ENABLE")
+    if _by_profile(one):
+        return right(f"{shown}: {_PROFILE}")
     if host.hopper is None:
         return unknown(f"{shown}: whether the NVSwitches reduce is not known", HOST)
     if not host.hopper:
@@ -141,7 +164,11 @@ def _of_rails(host: HostFacts, shown: str, found: Found) -> Ruling:
 
 
 def _sharp(one: Environment, _host: HostFacts) -> Ruling:
-    sharp = sorted(name for name in one.settings if name.startswith(("SHARP_COLL_", "NCCL_SHARP_")))
+    sharp = sorted(
+        name
+        for name in one.settings
+        if name.startswith(("SHARP_COLL_", "NCCL_SHARP_")) and one.get(name) not in (None, "0")
+    )
     if not sharp or one.kind == "log":
         return other(UNSET)
     if one.int("NCCL_COLLNET_ENABLE"):
