@@ -84,6 +84,14 @@ def test_a_file_ssh_refuses_is_an_error_of_the_host(tmp_path: Path) -> None:
     assert caught.value.code == "ssh-config"
 
 
+@needs_ssh
+def test_what_ssh_says_need_be_no_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_bytes(b"Match all\nUserKnownHostsFile /home/ren\xe9/known\n")
+    (known,) = SshConfig(path).lookup("gpu-01").known_hosts
+    assert os.fsencode(known) == b"/home/ren\xe9/known"
+
+
 def test_no_option_of_ssh_hides_in_a_name(tmp_path: Path) -> None:
     read = config(tmp_path, "Match all\n")
     with pytest.raises(Unreachable, match="no host name"):
