@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 
@@ -37,6 +38,20 @@ def test_a_disk_that_keeps_no_word_of_it_keeps_no_run_from_its_end() -> None:
     assert stop.exit_code == 143
     assert "SIGTERM: ending every session" in str(said)
     assert "deadline of 0.05 s is over" in str(said)
+
+
+def test_a_machine_without_a_thread_left_stops_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def scarce(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    stop = Stop(lambda _text: pytest.fail("there is no thread to say it in"))
+    with stop.on_signals():
+        monkeypatch.setattr(threading.Thread, "start", scarce)
+        os.kill(os.getpid(), signal.SIGTERM)
+        until(stop.event.is_set)
+    assert stop.exit_code == 143
 
 
 def test_standing_still_is_told_once_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
