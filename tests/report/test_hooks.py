@@ -121,6 +121,11 @@ def test_nobody_there_is_a_warning_without_the_address() -> None:
     assert said == "hook oncall (slack): URLError"
 
 
+def test_an_address_that_cannot_be_sent_is_a_warning() -> None:
+    wrong = send(hook("slack", "http://127.0.0.1:9/值班"), incident(), wait=lambda _: None)
+    assert wrong == "hook oncall (slack): UnicodeEncodeError"
+
+
 def test_signatures_are_those_of_their_makers() -> None:
     # Made with openssl: printf '' | openssl dgst -sha256 -hmac "$(printf '1599360473\\ndemo')",
     # and printf '1577808000000\\nSECx' | openssl dgst -sha256 -hmac SECx.

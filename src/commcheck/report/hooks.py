@@ -269,7 +269,7 @@ def send(hook: Hook, record: Record, *, wait: Callable[[float], None] = time.sle
         except urllib.error.HTTPError as error:
             wrong = f"HTTP {error.code}"
             error.close()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             # The class alone: the text may hold the address, which is a secret itself.
             wrong = type(error).__name__
         if not wrong:
