@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -147,7 +148,9 @@ class Climber:
             forks=forks // workers,
             deadline_s=host_deadline_s + 3,
         )
-        with Pool(workers, hosts, partial(self._work, visit)) as pool:
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(self.progress.finish)  # whatever ends it: a view may hold the terminal
+            pool = at_end.enter_context(Pool(workers, hosts, partial(self._work, visit)))
             self._begin(plan)
             self.progress.begin(plan)
             self.begun = True
@@ -163,11 +166,10 @@ class Climber:
                     visit(hosts, started=self._started, done=self._done, stop=stop.event)
                 self._compare()
                 self._load(visitor_for, stop.event)
-        self._after_all()
-        ended = self._now()
-        state: State = "interrupted" if stop.event.is_set() else "complete"
-        self.folder.event(events.end_event(ended, state, stop.exit_code))
-        self.progress.finish()
+            self._after_all()
+            ended = self._now()
+            state: State = "interrupted" if stop.event.is_set() else "complete"
+            self.folder.event(events.end_event(ended, state, stop.exit_code))
         return Record(
             info=self.info,
             plan=plan,
