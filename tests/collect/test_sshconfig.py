@@ -13,7 +13,8 @@ from commcheck.collect.hostkeys import Mode
 from commcheck.collect.sshconfig import Options, SshConfig
 from commcheck.collect.target import Defaults, Target, parse_jumps, resolve
 from commcheck.errors import Unreachable
-from commcheck.inventory.endpoint import Hop, endpoint
+from commcheck.inventory.endpoint import endpoint
+from commcheck.inventory.ssh_arguments import Hop
 from commcheck.model import Host
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh")

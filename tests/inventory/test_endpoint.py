@@ -9,8 +9,9 @@ import pytest
 
 from commcheck.errors import InventoryError
 from commcheck.inventory.declared import Opaque
-from commcheck.inventory.endpoint import Endpoint, Hop, endpoint, with_given
+from commcheck.inventory.endpoint import Endpoint, endpoint, with_given
 from commcheck.inventory.load import load
+from commcheck.inventory.ssh_arguments import Hop
 from commcheck.model import Host, Origin
 
 PIN = "SHA256:" + "aB3+/" * 8 + "xyz"
