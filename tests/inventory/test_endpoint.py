@@ -90,6 +90,17 @@ PLAIN = Endpoint(address="gpu-01")
          {"user": "me", "port": 2}),
         ({"ansible_ssh_common_args": "-J b", "ansible_ssh_extra_args": "-i k"},
          {"jumps": (Hop("b"),), "key_files": ("k",)}),
+        # Of several values ssh takes the first, but for keys.
+        ({"ansible_ssh_args": "-o StrictHostKeyChecking=no -p 1 -i k -l a",
+          "ansible_ssh_common_args": "-o StrictHostKeyChecking=yes -o Port=2 -i m -l b"},
+         {"host_keys": "insecure", "port": 1, "key_files": ("k", "m"), "user": "a"}),
+        ({"ansible_ssh_args": "-J a", "ansible_ssh_common_args": "-o ProxyCommand='nc b'"},
+         {"jumps": (Hop("a"),)}),
+        ({"ansible_ssh_args": "-o ProxyCommand=none", "ansible_ssh_common_args": "-J b"}, {}),
+        ({"ansible_ssh_args": "-J none -J b", "ansible_ssh_common_args": "-o ProxyCommand='nc c'"},
+         {"proxy_command": "nc c"}),
+        ({"ansible_ssh_args": "-o UserKnownHostsFile=/u -o GlobalKnownHostsFile=/g",
+          "ansible_ssh_extra_args": "-o UserKnownHostsFile=/v"}, {"known_hosts": ("/u", "/g")}),
     ],
 )  # fmt: skip
 def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str, object]) -> None:

@@ -96,6 +96,7 @@ class Arguments:
     host_keys: str | None = None
     known_hosts: tuple[str, ...] = ()
     host_key_alias: str | None = None
+    settled: frozenset[str] = frozenset()  # options that were said, and that ssh takes once
 
     def then(self, text: str) -> Arguments:
         """With those of a text, which come after them. Raises ``ValueError``: what, and why not."""
@@ -106,7 +107,7 @@ class Arguments:
         said = self
         for flag, value in _pairs(words):
             try:
-                said = _option(said, flag, value)
+                said = _with(said, *_option(flag, value))
             except ValueError as error:
                 raise ValueError(f"{quoted(f'{flag} {value}')} {error}") from None
         return said
@@ -126,20 +127,33 @@ def _pairs(words: list[str]) -> Iterator[tuple[str, str]]:
         yield flag, value
 
 
-def _option(said: Arguments, flag: str, value: str) -> Arguments:
+def _option(flag: str, value: str) -> tuple[str, str]:
+    """The option that a flag stands for, in lower case, and its value."""
     if flag == "-F":
         named = f"name the file for all hosts: --ssh-config {shlex.quote(value)}"
         raise ValueError(f"is not followed for some hosts alone; {named}")
     if flag == "-o":
         name, _, value = value.strip().partition("=" if "=" in value else " ")
-        return _named(said, name.strip().lower(), value.strip().strip('"'))
-    names = {"-J": "proxyjump", "-i": "identityfile", "-p": "port", "-l": "user"}
-    return _named(said, names[flag], value)
+        return name.strip().lower(), value.strip().strip('"')
+    return {"-J": "proxyjump", "-i": "identityfile", "-p": "port", "-l": "user"}[flag], value
+
+
+def _with(said: Arguments, option: str, value: str) -> Arguments:
+    """With one option more. Of those that are said again the first counts, as for ssh."""
+    if option in _HARMLESS or option in said.settled:
+        return said
+    found = _named(said, option, value)
+    if option == "identityfile":
+        return found
+    # Of the two ways through another host, too; only "ProxyJump none" leaves the other open.
+    is_way = option == "proxycommand" or bool(found.jumps)
+    return replace(found, settled=said.settled | {option, *(_WAYS if is_way else ())})
+
+
+_WAYS: Final = ("proxyjump", "proxycommand")
 
 
 def _named(said: Arguments, option: str, value: str) -> Arguments:
-    if option in _HARMLESS:
-        return said
     if option == "proxyjump":
         return said if value.lower() == "none" else replace(said, jumps=jumps(value))
     if option == "proxycommand":
