@@ -198,6 +198,24 @@ def test_jump_hosts_follow_the_file_and_do_not_jump_over_themselves(tmp_path: Pa
     assert chain[1].jumps == (chain[0],)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "way"),
+    [
+        ("-J none", "nc far 22"),
+        ("-o ProxyJump=none -o ProxyCommand='nc near'", "nc near"),
+        ("-o ProxyCommand=none", ""),
+    ],
+)
+def test_what_the_inventory_switches_off_stays_off(
+    tmp_path: Path, arguments: str, way: str
+) -> None:
+    """As for ssh: without a jump host a proxy command still counts, and none of it is neither."""
+    for text in ("ProxyJump bastion\n", "ProxyCommand nc far 22\n"):
+        found = target(tmp_path, f"Host *\n  {text}", {"ansible_ssh_common_args": arguments})
+        assert not found.jumps
+        assert found.proxy_command == (way if "Command" in text or "near" in way else "")
+
+
 def test_jump_hosts_in_a_circle_are_refused(tmp_path: Path) -> None:
     text = "Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n"
     with pytest.raises(Unreachable, match="jump hosts"):

@@ -101,10 +101,9 @@ def _way(
     """Jump hosts or a proxy command; the inventory's word is final where it has one."""
     if endpoint.jumps:
         return _jumps(endpoint.jumps, endpoint, config, defaults), ""
-    if endpoint.proxy_command:
-        command = endpoint.proxy_command
-        return (), "" if command.lower() == "none" else command
-    if options.proxy_jump and options.proxy_jump.lower() != "none":
+    if endpoint.proxy_command is not None:
+        return (), endpoint.proxy_command
+    if endpoint.jumps is None and options.proxy_jump and options.proxy_jump.lower() != "none":
         hops = parse_jumps(options.proxy_jump)
         # "Host *" with a ProxyJump also matches the jump host: it is not its own jump host.
         if hops[-1].address not in (endpoint.address, options.hostname):

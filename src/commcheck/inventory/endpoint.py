@@ -47,7 +47,8 @@ _FINGERPRINT: Final = regex(r"SHA256:[A-Za-z0-9+/]{43}=?")
 class Endpoint:
     """What the inventory says about reaching a host.
 
-    ``jumps`` in the order in which they are passed; ``host_keys``: "strict", "accept-new" or
+    ``jumps`` in the order in which they are passed; () and a ``proxy_command`` of "" switch off
+    what ``~/.ssh/config`` says; ``host_keys``: "strict", "accept-new" or
     "insecure"; ``pinned_key``: the one fingerprint the host may show; ``password_env``: the
     environment variable that holds the password; ``path``: folders to add to the remote PATH;
     ``host_key_alias``: the name under which its key is known.
@@ -58,7 +59,7 @@ class Endpoint:
     port: int | None = None
     user: str | None = None
     key_files: tuple[str, ...] = ()
-    jumps: tuple[Hop, ...] = ()
+    jumps: tuple[Hop, ...] | None = None
     proxy_command: str | None = None
     host_keys: str | None = None
     known_hosts: tuple[str, ...] = ()

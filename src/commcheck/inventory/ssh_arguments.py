@@ -91,7 +91,7 @@ class Arguments:
     port: int | None = None
     user: str | None = None
     key_files: tuple[str, ...] = ()
-    jumps: tuple[Hop, ...] = ()
+    jumps: tuple[Hop, ...] | None = None
     proxy_command: str | None = None
     host_keys: str | None = None
     known_hosts: tuple[str, ...] = ()
@@ -155,9 +155,9 @@ _WAYS: Final = ("proxyjump", "proxycommand")
 
 def _named(said: Arguments, option: str, value: str) -> Arguments:
     if option == "proxyjump":
-        return said if value.lower() == "none" else replace(said, jumps=jumps(value))
+        return replace(said, jumps=() if value.lower() == "none" else jumps(value))
     if option == "proxycommand":
-        return replace(said, proxy_command=None if value.lower() == "none" else value)
+        return replace(said, proxy_command="" if value.lower() == "none" else value)
     if option == "stricthostkeychecking":
         if value.lower() not in _HOST_KEYS:
             raise ValueError("is none of yes, accept-new and no")
