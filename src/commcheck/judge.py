@@ -263,10 +263,10 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
             if blocker is not None:
                 verdicts = tuple(_put_up_with(verdict, blocker) for verdict in verdicts)
     except Unjudgeable as error:
-        verdicts = (_unjudged(error.type_name, error.reason, error.remedy),)
+        verdicts = (unjudged(error.type_name, error.reason, error.remedy),)
     except Exception as error:  # noqa: BLE001 - a bug in a check must not end the run, nor pass
         last = traceback.extract_tb(error.__traceback__)[-1]
-        broke = _unjudged(
+        broke = unjudged(
             "Bug",
             f"the check itself broke: {type(error).__name__}: {error} "
             f"({last.filename}:{last.lineno})",
@@ -344,7 +344,8 @@ def _put_up_with(verdict: Verdict, root: _Blocker) -> Verdict:
     return replace(verdict, status=Status.SKIP, kind=Kind.WAIVED, reason=reason)
 
 
-def _unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
+def unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
+    """What is said where something stopped the judgement. ``error``: the class of what did."""
     line = " ".join(reason.split()) or error
     return Verdict(
         status=Status.ERROR,

@@ -17,12 +17,12 @@ from commcheck.collect.base import SUBJECTS, Frame, Request, State, Visitor
 from commcheck.collect.errand import errand
 from commcheck.collect.failures import unforeseen
 from commcheck.command import Command
-from commcheck.errors import HostError, Unjudgeable
-from commcheck.jobs import ready
+from commcheck.errors import HostDeadline, HostError, Unjudgeable
+from commcheck.jobs import ready, said
 from commcheck.jobs.job import Job, Member
 from commcheck.jobs.office import Office
 from commcheck.lazy import dataclass
-from commcheck.model import PLATFORMS, Host, Kind, Machine, Status, Verdict
+from commcheck.model import PLATFORMS, Host, Machine, Verdict
 from commcheck.report.cleaning import decode
 
 _READY_S: Final = 120.0
@@ -203,11 +203,6 @@ def members_of(
 
 
 def _unready(guard: Guard) -> Verdict:
-    error = guard.error
-    reason = f"{error.code}: {error.reason}" if error else "the host was not ready in time"
-    return Verdict(
-        status=Status.ERROR,
-        kind=Kind.CHECK,
-        reason=f"nothing was launched on it: {reason}",
-        error=type(error).__name__ if error else "HostDeadline",
-    )
+    why = guard.error or HostDeadline("host-deadline", "the host was not ready in time")
+    told = f"nothing was launched on it: {why.code}: {why.reason}"
+    return said.error(type(why).__name__, told)
