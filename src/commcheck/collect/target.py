@@ -15,8 +15,9 @@ from commcheck.collect.failures import Peer
 from commcheck.collect.hostkeys import Mode, Wanted, lookup_names
 from commcheck.collect.sshconfig import Options, SshConfig, expand, is_safe_name
 from commcheck.errors import Unreachable
+from commcheck.inventory import ssh_arguments
 from commcheck.inventory.endpoint import Endpoint
-from commcheck.inventory.ssh_arguments import Hop, jumps
+from commcheck.inventory.ssh_arguments import Hop
 from commcheck.lazy import dataclass
 
 _MAX_HOPS = 8
@@ -161,7 +162,7 @@ def _jump(
 def parse_jumps(text: str) -> tuple[Hop, ...]:
     """The hops of a ``ProxyJump`` value. Raises ``Unreachable`` ("ssh-config") where it is none."""
     try:
-        return jumps(text)
+        return ssh_arguments.jumps(text)
     except ValueError:
         raise Unreachable(
             "ssh-config", f"ProxyJump {text!r} is no list of hosts", "user@host:port,..."

@@ -115,15 +115,15 @@ class Arguments:
 
 def _pairs(words: list[str]) -> Iterator[tuple[str, str]]:
     waiting = iter(words)
-    for word in waiting:
-        flag, value = word[:2], word[2:]
-        if _HARMLESS_FLAGS.fullmatch(word):
+    for each in waiting:
+        flag, value = each[:2], each[2:]
+        if _HARMLESS_FLAGS.fullmatch(each):
             continue
         if flag not in ("-J", "-o", "-i", "-p", "-l", "-F"):
-            raise ValueError(f"{quoted(word)} is an ssh argument that commcheck does not know")
+            raise ValueError(f"{quoted(each)} is an ssh argument that commcheck does not know")
         value = value or next(waiting, "")
         if not value:
-            raise ValueError(f"{quoted(word)} lacks its value")
+            raise ValueError(f"{quoted(each)} lacks its value")
         yield flag, value
 
 
@@ -182,9 +182,9 @@ def without_config(text: str) -> str:
     except ValueError:
         return text  # refused where it is read
     kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if not word.startswith("-F") and before != "-F"
+        each
+        for before, each in zip(["", *words], words, strict=False)
+        if not each.startswith("-F") and before != "-F"
     ]
     return text if kept == words else shlex.join(kept)
 
