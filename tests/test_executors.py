@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -163,6 +163,25 @@ def test_a_slice_that_fails_costs_its_own_hosts(found: tuple[FoundCheck, ...]) -
     assert len(brought) + len(lost) == 20
     assert lost["gpu-3"].code == "worker-lost"
     assert lost["gpu-3"].reason.endswith("failed: MemoryError: worker died")
+
+
+def test_an_executor_that_takes_nothing_more_costs_the_hosts_that_are_left(
+    found: tuple[FoundCheck, ...],
+) -> None:
+    """As a pool of processes, once one of them was killed."""
+
+    class Breaks(Canned):
+        def submit(self, _fn: Any, _way: Any, hosts: Any) -> Future[Any]:  # type: ignore[override]
+            if any(host.name == "gpu-9" for host, _ in hosts):
+                raise BrokenExecutor("a worker was killed")
+            return super().submit(_fn, _way, hosts)
+
+    with Breaks(answered) as pool:
+        brought, lost = sent_out(crew_of(found, pool), 30)
+    assert "gpu-9" in lost
+    assert len(brought) + len(lost) == 30
+    assert {error.code for error in lost.values()} == {"worker-lost"}
+    assert lost["gpu-9"].reason.endswith("failed: BrokenExecutor: a worker was killed")
 
 
 def test_workers_that_fall_silent_do_not_hold_up_the_run(

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commcheck.check_fields import effects_of
 from commcheck.discover import bundled_folder, discover
 from commcheck.discover import load as load_check
 from commcheck.errors import PlaybookError, Position
@@ -26,7 +25,7 @@ FOUND = tuple(
     load_check(path, Layer(path.parent.name)) for path in sorted(HERE.glob("checks/*/*.py"))
 )
 BUNDLED = discover(cwd=Path("/"))
-LOOKING = {one.id for one in BUNDLED if not effects_of(one.check)}
+LOOKING = {one.id for one in BUNDLED if not one.check.effects}
 
 
 def ids(play: Play) -> list[str]:

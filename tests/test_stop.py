@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from commcheck import stillness
+from commcheck.attempts import begin
+from commcheck.deliver import Delivery
 from commcheck.errors import NotKept
+from commcheck.prepare import Choice, prepare
+from commcheck.report.folder import RunFolder
+from commcheck.report.progress import NoProgress
+from commcheck.run import Climber
 from commcheck.stop import Stop
 
 
@@ -37,6 +45,54 @@ def test_a_disk_that_keeps_no_word_of_it_keeps_no_run_from_its_end() -> None:
     assert stop.exit_code == 143
     assert "SIGTERM: ending every session" in str(said)
     assert "deadline of 0.05 s is over" in str(said)
+
+
+def test_a_machine_without_a_thread_left_stops_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def scarce(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    stop = Stop(lambda _text: pytest.fail("there is no thread to say it in"))
+    with stop.on_signals():
+        monkeypatch.setattr(threading.Thread, "start", scarce)
+        os.kill(os.getpid(), signal.SIGTERM)
+        until(stop.event.is_set)
+    assert stop.exit_code == 143
+
+
+def test_a_run_that_cannot_go_on_gives_the_terminal_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The live view hides the cursor, and redraws until it is told to end."""
+    shown = Recorder()
+    prepared = prepare(Choice(inventory=("gpu-01,",), only=("physical.reachable",)), cwd=tmp_path)
+    attempt = begin(prepared, Choice(), {}, Delivery(out=tmp_path))
+    climber = Climber(prepared, attempt.info, attempt.folder, shown)
+
+    def full(_folder: RunFolder, _event: object) -> None:
+        raise NotKept("No space left on device")
+
+    monkeypatch.setattr(RunFolder, "event", full)
+    with pytest.raises(NotKept):
+        climber.climb(
+            lambda _host: pytest.fail("nobody is visited"),
+            Stop(climber.note),
+            forks=1,
+            deadline_s=0.0,
+            host_deadline_s=1.0,
+        )
+    assert shown.finished
+
+
+class Recorder(NoProgress):
+    """Knows whether it was told to end."""
+
+    finished = False
+
+    def finish(self) -> None:
+        """Note it."""
+        self.finished = True
 
 
 def test_standing_still_is_told_once_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from commcheck import __version__
 from commcheck.deliver import Delivery, compared, load_document
+from commcheck.diagnose import hosts_of
 from commcheck.errors import RunFolderError
 from commcheck.inventory import snapshot
 from commcheck.lazy import dataclass
@@ -19,7 +20,7 @@ from commcheck.report.find import LAST, LAST_GREEN, NoneYet, NotBegun
 from commcheck.report.folder import RunFolder
 from commcheck.report.record import Failure, Plan, Record, RunInfo
 from commcheck.report.shapes import doubted, misfit
-from commcheck.report.words import folded, hosts_of, many, utc
+from commcheck.report.words import folded, many, utc
 from commcheck.stored import Stored, differences, of_passed, of_run
 
 _ASKED_AGAIN = frozenset({Kind.UNDECIDABLE, Kind.BUSY, Kind.WAIVED})

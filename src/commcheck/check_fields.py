@@ -30,11 +30,6 @@ _KINDS: Final[Mapping[type, str]] = {
 }
 
 
-def effects_of(check: AnyCheck) -> frozenset[str]:
-    """What a check does to a host; empty for one that only looks."""
-    return check.effects
-
-
 def check_name(fields: Fields, node: Node, ids: Collection[str], name: str) -> str | None:
     """The id of a check that exists, or ``<layer>.*``."""
     given = fields.text(node, name)

@@ -272,7 +272,7 @@ def dry_run_text(
             lines.append(f"{plan.host.name}  not asked: it answers from what is stored")
             continue
         to = endpoint(plan.host)
-        via = "".join(f" via {hop.address}" for hop in to.jumps)
+        via = "".join(f" via {hop.address}" for hop in to.jumps or ())
         if to.proxy_command and not to.jumps:
             via = f" via ProxyCommand {one_line(to.proxy_command)}"
         who = f"{to.user}@" if to.user else ""

@@ -48,17 +48,17 @@ def consequence(verdict: Verdict, root: Finding, more: str = "") -> Verdict:
         kind=Kind.WAIVED if is_waived else Kind.BLOCKED,
         reason=f"consequence of {named(root)}{', waived' if is_waived else ''}: "
         f"{verdict.reason}{more}",
-        follows="" if is_waived else slug_of(root),
+        follows="" if is_waived else proven_slug(root),
     )
 
 
 def named(root: Finding) -> str:
     """``physical.pfc-enabled (pfc-off) on gpu-03 mlx5_0``."""
     where = f"{root.host} {root.subject}".strip()
-    return f"{root.check} ({slug_of(root)}) on {where}"
+    return f"{root.check} ({proven_slug(root)}) on {where}"
 
 
-def slug_of(finding: Finding) -> str:
+def proven_slug(finding: Finding) -> str:
     """The slug of what is proven wrong, waived or not; "" where nothing is, or only a warning."""
     verdict = finding.verdict
     return verdict.cause.slug if verdict.cause and is_proven(verdict) else ""
@@ -90,7 +90,7 @@ def _cause(
         return None
     for edge in filter(lambda each: each.covers(mine.slug), edges.get(finding.check, ())):
         for other in everything:
-            if slug_of(other) != edge.cause:
+            if proven_slug(other) != edge.cause:
                 continue
             if edge.join != "same-rail" or on_one_rail(other.subject, finding.subject):
                 return other
@@ -116,7 +116,7 @@ def explained(
     edges = {edge.cause: edge for edge in check.explained_by if edge.covers(mine)}
     for result in known:
         for finding in result.findings:
-            edge = edges.get(slug_of(finding))
+            edge = edges.get(proven_slug(finding))
             if edge is None or not _joins(edge, result.host, hosts, search):
                 continue
             if edge.by_loss and _stood(search, result.host):

@@ -211,7 +211,7 @@ class Crew:
         heard = time.monotonic()
         while (waiting or self._out) and not stop.is_set():
             while waiting and (len(self._out) + 1) * size <= max(forks, size):
-                self._send(waiting.popleft())
+                self._send(waiting.popleft(), lost)
             ended = wait(self._out, _LOOK_S, FIRST_COMPLETED).done
             for future in ended:
                 self._take(future, self._out.pop(future), brought, lost, note)
@@ -229,9 +229,13 @@ class Crew:
         """A slice may be visited twice, where the first worker dies at its end."""
         return 2 * self.way.deadline_s + _SLACK_S
 
-    def _send(self, plans: Sequence[HostPlan]) -> None:
+    def _send(self, plans: Sequence[HostPlan], lost: Callable[[Host, HostError], None]) -> None:
         hosts = tuple((plan.host, tuple(map(_word, plan.asked))) for plan in plans)
-        self._out[self.executor.submit(visit_slice, self.way, hosts)] = plans
+        try:
+            self._out[self.executor.submit(visit_slice, self.way, hosts)] = plans
+        except Exception as error:  # noqa: BLE001 - one that is broken takes nothing more
+            for plan in plans:
+                lost(plan.host, _lost(error))
 
     def _take(
         self,

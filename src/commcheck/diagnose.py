@@ -198,6 +198,19 @@ _PRESENTED: Final = {
 }
 
 
+def hosts_of(finding: Finding) -> tuple[str, ...]:
+    """A verdict on a group names its hosts; one on a host is that host's."""
+    if finding.host.startswith("@") and finding.verdict.hosts:
+        return finding.verdict.hosts
+    return (finding.host,)
+
+
+def slug_of(finding: Finding) -> str:
+    """What a finding is grouped by: its cause's slug, or its error's class."""
+    verdict = finding.verdict
+    return verdict.cause.slug if verdict.cause else verdict.error or "Unjudgeable"
+
+
 # --- groups -------------------------------------------------------------------------------------
 
 
@@ -212,8 +225,7 @@ def _groups(record: Record) -> tuple[Group, ...]:
             elif verdict.kind in _UNKNOWN:  # it says what to turn on, so it must be seen
                 members[(result.check, Status.SKIP, verdict.kind.value)].append(finding)
             elif verdict.status in (Status.FAIL, Status.WARN, Status.ERROR):
-                slug = verdict.cause.slug if verdict.cause else verdict.error or "Unjudgeable"
-                members[(result.check, verdict.status, slug)].append(finding)
+                members[(result.check, verdict.status, slug_of(finding))].append(finding)
     groups = [_group(record, *key, findings, follow[key[2]]) for key, findings in members.items()]
     stand_on = Counter(need for check in record.plan.checks for need in check.needs)
     # Of the lowest layer first, errors after fails, large before small. Of two as large, the one on
@@ -242,7 +254,7 @@ def _group(
     follow: list[Finding],
 ) -> Group:
     first = findings[0].verdict
-    hosts = tuple(dict.fromkeys(host for finding in findings for host in _hosts_of(finding)))
+    hosts = tuple(dict.fromkeys(host for finding in findings for host in hosts_of(finding)))
     judged = status in (Status.FAIL, Status.WARN)
     follows = _consequences(follow) if judged else ()
     speaks_for, against = witnesses(record, slug, hosts, follows) if judged else ((), ())
@@ -277,18 +289,11 @@ def _consequences(follow: Iterable[Finding]) -> tuple[Consequence, ...]:
     return tuple(
         Consequence(
             check,
-            tuple(dict.fromkeys(host for each in findings for host in _hosts_of(each))),
+            tuple(dict.fromkeys(host for each in findings for host in hosts_of(each))),
             findings[0].verdict.reason,
         )
         for check, findings in by_check.items()
     )
-
-
-def _hosts_of(finding: Finding) -> tuple[str, ...]:
-    """A verdict on a group names its hosts; one on a host is that host's."""
-    if finding.host.startswith("@") and finding.verdict.hosts:
-        return finding.verdict.hosts
-    return (finding.host,)
 
 
 def _fixes(findings: list[Finding]) -> tuple[Fix, ...]:
@@ -300,7 +305,7 @@ def _fixes(findings: list[Finding]) -> tuple[Fix, ...]:
     fixes = [
         Fix(
             remedy,
-            tuple(dict.fromkeys(host for each in some for host in _hosts_of(each))),
+            tuple(dict.fromkeys(host for each in some for host in hosts_of(each))),
             step,
             tuple(dict.fromkeys(f"{each.host}/{each.subject}" for each in some if each.subject)),
         )
@@ -328,7 +333,7 @@ def _unjudged(record: Record) -> tuple[str, ...]:
             for result in record.sorted
             for finding in result.findings
             if _is_unknown(finding)
-            for host in _hosts_of(finding)
+            for host in hosts_of(finding)
         },
         record,
     )

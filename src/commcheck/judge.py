@@ -20,7 +20,6 @@ from commcheck.errors import (
     HostError,
     Unjudgeable,
 )
-from commcheck.lazy import dataclass
 from commcheck.model import (
     PLATFORMS,
     UNKNOWN,
@@ -36,13 +35,12 @@ from commcheck.model import (
     Subject,
     Verdict,
     gates,
-    on_one_rail,
 )
+from commcheck.needs import blocker_of, put_up_with, unproven_below
 from commcheck.plan import (
     REACHABLE,
     Asked,
     Known,
-    is_absent,
     limits_for,
     subjects,
     want_for,
@@ -240,7 +238,7 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
     verdicts: tuple[Verdict, ...]
     try:
         reason = asked.not_applicable(desk.host, desk.machine, subject)
-        blocker = _blocker(desk, check, subject)
+        blocker = blocker_of(desk, check, subject)
         if reason is not None:
             verdicts = (_skip(Kind.NOT_APPLICABLE, f"not applicable: {reason}"),)
         elif blocker is not None and blocker.kind is Kind.BLOCKED:
@@ -261,18 +259,18 @@ def _judge_subject(desk: Desk, asked: Asked, subject: Subject) -> list[Finding]:
                     for verdict in verdicts
                 )
             if blocker is not None:
-                verdicts = tuple(_put_up_with(verdict, blocker) for verdict in verdicts)
+                verdicts = tuple(put_up_with(verdict, blocker) for verdict in verdicts)
     except Unjudgeable as error:
-        verdicts = (_unjudged(error.type_name, error.reason, error.remedy),)
+        verdicts = (unjudged(error.type_name, error.reason, error.remedy),)
     except Exception as error:  # noqa: BLE001 - a bug in a check must not end the run, nor pass
         last = traceback.extract_tb(error.__traceback__)[-1]
-        broke = _unjudged(
+        broke = unjudged(
             "Bug",
             f"the check itself broke: {type(error).__name__}: {error} "
             f"({last.filename}:{last.lineno})",
         )
         verdicts = (broke,)
-    unproven = _unproven_below(desk, check, subject)
+    unproven = unproven_below(desk, check, subject)
     return [
         Finding(
             check=check.id,
@@ -339,85 +337,12 @@ def _as_advice(finding: Finding) -> Finding:
     return replace(finding, verdict=replace(verdict, status=Status.WARN))
 
 
-def _put_up_with(verdict: Verdict, root: _Blocker) -> Verdict:
-    if verdict.status not in (Status.FAIL, Status.WARN) and verdict.kind is not Kind.UNDECIDABLE:
-        return verdict
-    reason = f"consequence of {root.reason}: {verdict.reason}"
-    return replace(verdict, status=Status.SKIP, kind=Kind.WAIVED, reason=reason)
-
-
-def _unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
+def unjudged(error: str, reason: str, remedy: str = "") -> Verdict:
+    """What is said where something stopped the judgement. ``error``: the class of what did."""
     line = " ".join(reason.split()) or error
     return Verdict(
         status=Status.ERROR,
         kind=Kind.CHECK,
         reason=f"{line}; {remedy}" if remedy else line,
         error=error,
-    )
-
-
-# --- needs --------------------------------------------------------------------------------------
-
-
-def _of_need(desk: Desk, need: str, subject: Subject) -> list[Finding]:
-    """What a needed check said of the same subject or rail, of the host, or of all its subjects."""
-    found = desk.findings.get(need, [])
-    label = subject.label
-    same = [finding for finding in found if on_one_rail(finding.subject, label)]
-    return same or [finding for finding in found if not finding.subject] or found
-
-
-@dataclass(frozen=True, slots=True)
-class _Blocker:
-    """Why a subject cannot be judged yet, or where it is waived, why it may be wrong."""
-
-    reason: str
-    kind: Kind = Kind.BLOCKED
-
-
-def _blocker(desk: Desk, check: AnyCheck, subject: Subject) -> _Blocker | None:
-    """What stands in the way of judging the subject.
-
-    A need that failed, or is itself blocked or undecidable, blocks. One that could not be read
-    (``error``) does not: a missing tool must not blind the checks that do not use it; they are
-    judged and marked. Nor does one that is waived: only what is wrong then goes with it.
-    """
-    waived: _Blocker | None = None
-    for need in check.needs:
-        for finding in _of_need(desk, need, subject):
-            verdict = finding.verdict
-            on = f" on {finding.subject}" if finding.subject else ""
-            if verdict.status is Status.FAIL:
-                return _Blocker(f"blocked: {need} failed{on}")
-            if verdict.kind is Kind.UNDECIDABLE:
-                return _Blocker(f"blocked: {need} is undecidable{on}")
-            if verdict.kind is Kind.BLOCKED:
-                return _Blocker(f"blocked: {verdict.reason.removeprefix('blocked: ')}")
-            if verdict.kind is Kind.WAIVED and not verdict.advisory and waived is None:
-                waived = _Blocker(f"{need} failed{on}, waived", Kind.WAIVED)
-    if is_absent(subject) and readings_of(check.seen):
-        return _Blocker(f"blocked: {subject.label} is not there")
-    return waived
-
-
-def _unproven_below(desk: Desk, check: AnyCheck, subject: Subject) -> tuple[str, ...]:
-    """Checks under this one that could not be read here: lower layers, and its own needs."""
-    needs = tuple(need for need in check.needs if _is_unproven(_of_need(desk, need, subject)))
-    height = check.layer.height
-    if height not in desk.unproven:
-        # The lower layers are done by now, and the same for every subject of this one.
-        desk.unproven[height] = tuple(
-            check_id
-            for check_id, findings in desk.findings.items()
-            if Layer.of(check_id).height < height and _is_unproven(findings)
-        )
-    return needs + desk.unproven[height]
-
-
-def _is_unproven(findings: Sequence[Finding]) -> bool:
-    return any(
-        # A fail below is here only where the playbook opened the gate.
-        finding.verdict.status in (Status.ERROR, Status.FAIL)
-        or (finding.verdict.kind is Kind.UNDECIDABLE and not peers.was_read(finding))
-        for finding in findings
     )

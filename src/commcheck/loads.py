@@ -20,7 +20,7 @@ from commcheck.jobs.job import Job, Search
 from commcheck.jobs.office import Office
 from commcheck.jobs.site import Site
 from commcheck.jobs.stage import Batch, carry_out
-from commcheck.judge import for_platform, other_platform
+from commcheck.judge import for_platform, other_platform, unjudged
 from commcheck.lazy import dataclass
 from commcheck.model import (
     Bound,
@@ -255,11 +255,11 @@ def _batch(
         limits, bounds = limits_for(check, hosts[0], asked.params)
         retries = asked.entry.retries if asked.entry else 0
         batch = carry_out(check, load.job, hosts, limits, office, retries=retries, label=label)
-    except (Unjudgeable, ValueError) as error:
-        reason = error.reason if isinstance(error, Unjudgeable) else str(error)
-        verdict = Verdict(
-            status=Status.ERROR, kind=Kind.CHECK, reason=reason, error=type(error).__name__
-        )
+    except Unjudgeable as error:
+        verdict = unjudged(error.type_name, error.reason, error.remedy)
+        return [_result(load, host.name, (verdict,)) for host in hosts], []
+    except ValueError as error:
+        verdict = unjudged(type(error).__name__, str(error))
         return [_result(load, host.name, (verdict,)) for host in hosts], []
     return _judged(load, hosts, batch, known, office.platforms, limits, bounds)
 

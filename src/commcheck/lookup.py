@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import json
 import math
@@ -20,6 +19,7 @@ from commcheck.command import Output
 from commcheck.console import say
 from commcheck.discover import FoundCheck, bundled_folder, discover
 from commcheck.errors import Unjudgeable, UsageError
+from commcheck.fields import near
 from commcheck.files import read_rest, read_whole
 from commcheck.inventory.endpoint import endpoint
 from commcheck.inventory.load import load
@@ -152,7 +152,7 @@ def read(*, tool: str, files: tuple[str, ...], check_folders: tuple[Path, ...]) 
     """The facts of saved outputs, as JSON on stdout; one line and exit 2 where unreadable."""
     known = tools(discover(check_folders, cwd=Path.cwd()))
     if tool not in known:
-        raise UsageError(f"error: no tool {tool!r}{_near(tool, known)}; see commcheck list tools")
+        raise UsageError(f"error: no tool {tool!r}{near(tool, known)}; see commcheck list tools")
     reader = known[tool]
     if len(files) != len(reader.commands):
         wanted = ", ".join(str(command) for command in reader.commands)
@@ -226,7 +226,7 @@ def explain(*, name: str, check_folders: tuple[Path, ...]) -> int:
         one, cause = causes[name]
         say("\n".join([f"a cause of {one.id}", *_explain_cause(cause)]))
     else:
-        raise UsageError(f"error: no check or cause {name!r}{_near(name, [*checks, *causes])}")
+        raise UsageError(f"error: no check or cause {name!r}{near(name, [*checks, *causes])}")
     return 0
 
 
@@ -261,8 +261,3 @@ def _explain_cause(cause: Cause) -> list[str]:
             lines.append(f"    effect: {remedy.effect.en}")
         lines.append(f"    before: {remedy.precondition.en}")
     return lines
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1, 0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -6,7 +6,6 @@ the union of what the checks read, each once, in phase order.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -17,6 +16,7 @@ from commcheck.collect.base import Request
 from commcheck.command import Command
 from commcheck.discover import FoundCheck
 from commcheck.errors import InventoryError, Unjudgeable
+from commcheck.fields import near
 from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Bound, Host, Machine, Rail, Subject
 from commcheck.plays import Entry, Gate, Play, Severity
@@ -328,10 +328,8 @@ def _unread(climb: Climb, found: Sequence[FoundCheck]) -> Iterable[str]:
             if name in valid or name in warned:
                 continue
             warned.add(name)
-            near = difflib.get_close_matches(name, valid, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
             where = plan.host.origin_of(name if valid is known else THRESHOLDS)
-            yield f"{where}: warning: {what} {name!r}{hint} [unknown-variable]"
+            yield f"{where}: warning: {what} {name!r}{near(name, valid)} [unknown-variable]"
 
 
 # --- the climb ----------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from commcheck.check_fields import (
     WILDCARDS,
     Params,
     check_name,
-    effects_of,
     params_of,
     read_params,
     thresholds_by_name,
@@ -270,7 +269,7 @@ class _Reader:
             yield entry
             return
         for check_id, check in sorted(self.checks.items()):
-            is_meant = f"{check.layer.value}.*" == entry.check and not effects_of(check)
+            is_meant = f"{check.layer.value}.*" == entry.check and not check.effects
             if is_meant and check_id not in named:
                 params = params_of(check, *above.thresholds)
                 yield replace(entry, check=check_id, params=params)
@@ -321,7 +320,7 @@ class _Reader:
         return {} if check is None else params_of(check, *above.thresholds, given)
 
     def _needs_loading(self, keys: Mapping[str, Node], checks: Sequence[Entry]) -> None:
-        if any("load" in effects_of(self.checks[each.check]) for each in checks):
+        if any("load" in self.checks[each.check].effects for each in checks):
             return
         for name in ONLY_WHERE_LOADED:
             if name in keys:
@@ -333,7 +332,7 @@ class _Reader:
 
     def _permitted(self, checks: Sequence[Entry], allow: frozenset[str]) -> None:
         for each in checks:
-            for effect in sorted(effects_of(self.checks[each.check]) - allow):
+            for effect in sorted(self.checks[each.check].effects - allow):
                 self.fields.wrong(
                     each.position,
                     f"{each.check} would {effect}, and this playbook does not allow it; "

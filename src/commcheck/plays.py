@@ -7,7 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from commcheck.check import AnyCheck
-from commcheck.check_fields import Params, effects_of
+from commcheck.check_fields import Params
 from commcheck.errors import Position
 from commcheck.fields import Count
 from commcheck.lazy import dataclass
@@ -88,5 +88,5 @@ class Playbook:
 
     def not_permitted(self, check: AnyCheck, operator_allows: Collection[str]) -> str | None:
         """What the operator must still allow for the check to run, in words; None: it may run."""
-        missing = sorted(effects_of(check) - (self.allow & frozenset(operator_allows)))
+        missing = sorted(check.effects - (self.allow & frozenset(operator_allows)))
         return f"needs --allow {','.join(missing)}" if missing else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -9,21 +10,21 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from commcheck import loads, peers, stillness, subjects, together
-from commcheck.check import FLEET
-from commcheck.collect.base import SUBJECTS, Frame, Request, Sink, Visitor
+from commcheck import loads, peers, stillness, together
+from commcheck.collect.base import SUBJECTS, Frame, Visitor
 from commcheck.collect.fleet import visit_all
 from commcheck.crew import Brought, Crew
 from commcheck.earlier import EarlierRuns, watched
 from commcheck.errors import HostError, Interrupted
+from commcheck.host_visit import HostVisit, kept_already
 from commcheck.inventory.declared import Notes
 from commcheck.inventory.endpoint import endpoint
 from commcheck.jobs.office import Office
 from commcheck.judge import gate_fleet, judge_host, waived
 from commcheck.lazy import dataclass
-from commcheck.metrics.fleet import Fleet, gather, subjects_of
-from commcheck.model import Host, Machine, Result, Verdict
-from commcheck.plan import HostPlan, Known, requests
+from commcheck.metrics.fleet import gather, subjects_of
+from commcheck.model import Host, Result, Verdict
+from commcheck.plan import HostPlan
 from commcheck.prepare import Prepared, plan_of
 from commcheck.readings import Parsed
 from commcheck.report import events
@@ -36,38 +37,6 @@ from commcheck.stop import Stop
 from commcheck.stored import Stored, failure_of
 from commcheck.waivers import apply, warn_of_unused, warn_of_void
 from commcheck.workers import Pool, Post, Told
-
-
-@dataclass(slots=True)
-class _Visit:
-    """What is known of one host while its session runs."""
-
-    plan: HostPlan
-    keep: Sink
-    frames: dict[str, Frame] = field(default_factory=dict)
-    machine: Machine | None = None
-    known: Known = field(default_factory=dict)  # what it was asked, for whoever judges it
-    answers: Callable[[str], dict[str, Frame]] | None = None  # given before, by boot id
-    fleet: Fleet | None = None  # what is known of all hosts; None: as then, from what is stored
-
-    def ask(self, frame: Frame) -> Sequence[Request]:
-        self.machine = subjects.machine_of(self.plan.host, frame)
-        self.known = {}
-        wanted = requests(self.plan.host, self.machine, self.plan.asked, self.known)
-        if self.answers is not None:
-            given = self.answers(self.machine.boot_id)
-            self.frames.update({each.key: given[each.key] for each in wanted if each.key in given})
-            wanted = tuple(each for each in wanted if each.key not in given)
-        if self.fleet is None:
-            return wanted
-        for request in wanted:
-            if request.at == FLEET:
-                self.sink(self.fleet.frame(self.plan.host, self.machine, request))
-        return tuple(each for each in wanted if each.at != FLEET)
-
-    def sink(self, *frames: Frame) -> None:
-        self.frames.update({each.key: each for each in frames if each.key != SUBJECTS})
-        self.keep(*frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +58,7 @@ class Climber:
     folder: RunFolder
     progress: Progress
     stored: Stored | None = None
-    visits: dict[str, _Visit] = field(init=False)
+    visits: dict[str, HostVisit] = field(init=False)
     earlier: EarlierRuns = field(init=False)
     results: list[Result] = field(default_factory=list)
     reached: dict[str, str] = field(default_factory=dict)
@@ -110,13 +79,15 @@ class Climber:
             plan.host.name: self._visit(plan.host.name, plan) for plan in self.prepared.climb.hosts
         }
 
-    def _visit(self, host: str, plan: HostPlan) -> _Visit:
+    def _visit(self, host: str, plan: HostPlan) -> HostVisit:
         stored, plan = self.stored, loads.looking(plan)
         if stored is None or not stored.goes_on:
-            return _Visit(plan, partial(self.folder.keep, host))
+            return HostVisit(plan, partial(self.folder.keep, host))
         if host in stored.ended:
-            return _Visit(plan, _kept_already)
-        return _Visit(plan, partial(self.folder.keep, host), answers=partial(stored.answers, host))
+            return HostVisit(plan, kept_already)
+        return HostVisit(
+            plan, partial(self.folder.keep, host), answers=partial(stored.answers, host)
+        )
 
     def climb(
         self,
@@ -147,7 +118,9 @@ class Climber:
             forks=forks // workers,
             deadline_s=host_deadline_s + 3,
         )
-        with Pool(workers, hosts, partial(self._work, visit)) as pool:
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(self.progress.finish)  # whatever ends it: a view may hold the terminal
+            pool = at_end.enter_context(Pool(workers, hosts, partial(self._work, visit)))
             self._begin(plan)
             self.progress.begin(plan)
             self.begun = True
@@ -163,11 +136,10 @@ class Climber:
                     visit(hosts, started=self._started, done=self._done, stop=stop.event)
                 self._compare()
                 self._load(visitor_for, stop.event)
-        self._after_all()
-        ended = self._now()
-        state: State = "interrupted" if stop.event.is_set() else "complete"
-        self.folder.event(events.end_event(ended, state, stop.exit_code))
-        self.progress.finish()
+            self._after_all()
+            ended = self._now()
+            state: State = "interrupted" if stop.event.is_set() else "complete"
+            self.folder.event(events.end_event(ended, state, stop.exit_code))
         return Record(
             info=self.info,
             plan=plan,
@@ -300,7 +272,7 @@ class Climber:
         """Visit and judge some of the hosts, in a worker."""
         self.post = post
         for visited in (self.visits[host.name] for host in hosts):
-            if visited.keep is not _kept_already:
+            if visited.keep is not kept_already:
                 visited.keep = partial(_post_lines, post, visited.plan.host.name)
 
         def done(host: Host, error: HostError | None) -> None:
@@ -415,7 +387,3 @@ class Climber:
 
 def _post_lines(post: Post, host: str, *frames: Frame) -> None:
     post(Told("lines", host, frame_lines(frames)))
-
-
-def _kept_already(*_frames: Frame) -> None:
-    """The frames come from where they would go."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from commcheck import waivers
 from commcheck.check import AnyCheck, LimitSpec, limits_of
-from commcheck.check_fields import EFFECTS, WILDCARDS, effects_of, kind_of, thresholds_by_name
+from commcheck.check_fields import EFFECTS, WILDCARDS, kind_of, thresholds_by_name
 from commcheck.discover import FoundCheck
 from commcheck.model import Layer
 from commcheck.playbook import (
@@ -169,7 +169,7 @@ def _words_of(
 
 
 def _with_effect(effect: str, checks: Sequence[AnyCheck]) -> list[str]:
-    return [check.id for check in checks if effect in effects_of(check)]
+    return [check.id for check in checks if effect in check.effects]
 
 
 def _names(ids: Sequence[str]) -> Schema | bool:

@@ -131,11 +131,13 @@ def _measured(record: Record) -> Mapping[tuple[str, str], Mapping[str, set[str]]
     for result in record.sorted:
         if result.host.startswith("@"):
             continue
-        for finding in result.findings:
-            if finding.verdict.status in (Status.PASS, Status.WARN, Status.FAIL):
-                for name, value in finding.verdict.measured.items():
-                    if isinstance(value, str) and 0 < len(value) <= 80:
-                        values = found[result.check, name]
-                        if len(values) <= _MOST_VALUES:
-                            values[value].add(result.host)
+        for verdict in (finding.verdict for finding in result.findings):
+            if verdict.status not in (Status.PASS, Status.WARN, Status.FAIL):
+                continue
+            for name, value in verdict.measured.items():
+                if not isinstance(value, str) or not 0 < len(value) <= 80:
+                    continue
+                values = found[result.check, name]
+                if len(values) <= _MOST_VALUES:
+                    values[value].add(result.host)
     return found

@@ -71,9 +71,11 @@ class Stop:
         if self.exit_code:
             os._exit(code)  # the operator asked twice; files are whole, they are renamed into place
         self.exit_code = code
-        # A handler runs between two steps of the main thread and must not wait for its locks.
-        threading.Thread(target=self._announce, args=[signal.Signals(number).name]).start()
         self.event.set()
+        # A handler runs between two steps of the main thread and must not wait for its locks.
+        word = threading.Thread(target=self._announce, args=[signal.Signals(number).name])
+        with contextlib.suppress(RuntimeError):  # no thread is to be had
+            word.start()
 
     def _announce(self, name: str) -> None:
         with contextlib.suppress(NotKept):  # the run ends by that, too

@@ -17,6 +17,7 @@ from commcheck.kube.place import CONTAINER_LOG
 from commcheck.lazy import regex
 from commcheck.model import UNKNOWN, Accelerator, Host, Machine, Rail
 from commcheck.report.cleaning import decode
+from commcheck.report.ranges import natural
 
 _VIRTUAL: Final = regex(r"kvm|qemu|vmware|virtualbox|xen|bochs|hyper-v|virtual machine", re.I)
 """DMI names of hypervisors. Cloud names do not tell: bare metal is sold under them too."""
@@ -135,7 +136,7 @@ def _platform(host: Host, found: Told, accelerators: Sequence[Accelerator]) -> s
 
 def _rails(host: Host, found: Told, platform: str) -> tuple[tuple[Rail, ...], tuple[Rail, ...]]:
     """The ports that are judged, and the others."""
-    ports = sorted(found.ports, key=_natural)
+    ports = sorted(found.ports, key=lambda port: (natural(port.hca), port.number))
     declared = host.variables.get(NICS.name)
     if declared:
         return _declared(NICS.read(declared) or (), ports)
@@ -258,8 +259,3 @@ def _management(found: Told) -> set[str | None]:
     for _ in range(4):  # bond over VLAN over bridge: deeper is not seen in the field
         nets |= {member for upper, member in found.lowers if upper in nets}
     return nets
-
-
-def _natural(port: Port) -> tuple[list[tuple[int, str]], int]:
-    parts = re.split(r"(\d+)", port.hca)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], port.number

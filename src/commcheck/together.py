@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from commcheck.check import AnyCheck, Whole
-from commcheck.consequences import consequence, slug_of
+from commcheck.consequences import consequence, proven_slug
 from commcheck.model import Finding, Kind, Result, Status, Verdict
 from commcheck.plan import Asked
 
@@ -96,6 +96,6 @@ def _explained(check: AnyCheck, verdict: Verdict, host: str, known: Sequence[Res
             continue
         near = (each for each in known if edge.join != "same-host" or each.host == host)
         for finding in (finding for result in near for finding in result.findings):
-            if slug_of(finding) == edge.cause:
+            if proven_slug(finding) == edge.cause:
                 return consequence(verdict, finding)
     return verdict

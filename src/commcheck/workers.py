@@ -229,16 +229,18 @@ def _end(workers: Sequence[_Worker], hear: Callable[[Told], None]) -> None:
         worker.lifeline.close()
     ends = time.monotonic() + STOP_S + _SLACK_S
     running = {worker.told: worker for worker in workers}
-    while running and (left := ends - time.monotonic()) > 0:
-        for end in wait(list(running), left):
-            if not _hear_one(running[end], hear):  # type: ignore[index] # as above
-                del running[end]  # type: ignore[arg-type] # as above
-    for worker in workers:
-        worker.process.join(0.5)
-        if worker.process.is_alive():
-            worker.process.kill()
-        worker.process.join()
-        worker.told.close()
+    try:
+        while running and (left := ends - time.monotonic()) > 0:
+            for end in wait(list(running), left):
+                if not _hear_one(running[end], hear):  # type: ignore[index] # as above
+                    del running[end]  # type: ignore[arg-type] # as above
+    finally:  # also where what they tell can be kept no longer
+        for worker in workers:
+            worker.process.join(0.5)
+            if worker.process.is_alive():
+                worker.process.kill()
+            worker.process.join()
+            worker.told.close()
 
 
 def _lost(worker: _Worker) -> HostError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -126,7 +127,7 @@ def test_errors_and_bugs_cost_one_host_each() -> None:
     assert run.codes() == {"gpu-00": "", "gpu-01": "dns", "gpu-02": "bug", "gpu-03": ""}
     bug = run.ended["gpu-02"]
     assert bug is not None
-    assert "KeyError: 'rails'" in bug.reason
+    assert re.search(r"KeyError: 'rails' \(\S+test_fleet.py:\d+\)$", bug.reason)
     assert isinstance(bug.__cause__, KeyError)
     assert bug.__cause__.__traceback__ is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 import tracemalloc
@@ -117,3 +118,39 @@ def test_a_pipe_sends_receives_and_closes() -> None:
     pipe.close()
     with pytest.raises(OSError, match="closed"):
         pipe.send(b"x")
+
+
+def test_a_pipe_works_where_more_than_a_thousand_files_are_open() -> None:
+    """select(2) knows no descriptor beyond 1023, and --forks 300 has them."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, limits[1]), limits[1]))
+    others: list[int] = []
+    try:
+        while not others or others[-1] < 1024:
+            others.append(os.open(os.devnull, os.O_RDONLY))
+        pipe = LocalPipe(("/bin/echo", "said"))
+        try:
+            assert pipe.receive(5.0) == Chunk("out", b"said\n")
+        finally:
+            pipe.close()
+    finally:
+        for descriptor in others:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_one_that_we_may_not_kill_is_left_and_hides_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It runs as root, by sudo."""
+
+    def refuse(_group: int, _number: int) -> None:
+        raise PermissionError
+
+    pipe = LocalPipe(("/bin/sleep", "60"), leave_s=0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "killpg", refuse)
+        began = time.monotonic()
+        pipe.close()
+        assert time.monotonic() - began < 1
+    pipe.close()

@@ -13,7 +13,8 @@ from commcheck.collect.hostkeys import Mode
 from commcheck.collect.sshconfig import Options, SshConfig
 from commcheck.collect.target import Defaults, Target, parse_jumps, resolve
 from commcheck.errors import Unreachable
-from commcheck.inventory.endpoint import Hop, endpoint
+from commcheck.inventory.endpoint import endpoint
+from commcheck.inventory.ssh_arguments import Hop
 from commcheck.model import Host
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh")
@@ -82,6 +83,14 @@ def test_a_file_ssh_refuses_is_an_error_of_the_host(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="config") as caught:
         read.lookup("gpu-01")
     assert caught.value.code == "ssh-config"
+
+
+@needs_ssh
+def test_what_ssh_says_need_be_no_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_bytes(b"Match all\nUserKnownHostsFile /home/ren\xe9/known\n")
+    (known,) = SshConfig(path).lookup("gpu-01").known_hosts
+    assert os.fsencode(known) == b"/home/ren\xe9/known"
 
 
 def test_no_option_of_ssh_hides_in_a_name(tmp_path: Path) -> None:
@@ -187,6 +196,24 @@ def test_jump_hosts_follow_the_file_and_do_not_jump_over_themselves(tmp_path: Pa
     chain = target(tmp_path, text, {"ansible_ssh_common_args": "-J inner"}).jumps
     assert [each.address for each in chain] == ["outer", "inner"]
     assert chain[1].jumps == (chain[0],)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "way"),
+    [
+        ("-J none", "nc far 22"),
+        ("-o ProxyJump=none -o ProxyCommand='nc near'", "nc near"),
+        ("-o ProxyCommand=none", ""),
+    ],
+)
+def test_what_the_inventory_switches_off_stays_off(
+    tmp_path: Path, arguments: str, way: str
+) -> None:
+    """As for ssh: without a jump host a proxy command still counts, and none of it is neither."""
+    for text in ("ProxyJump bastion\n", "ProxyCommand nc far 22\n"):
+        found = target(tmp_path, f"Host *\n  {text}", {"ansible_ssh_common_args": arguments})
+        assert not found.jumps
+        assert found.proxy_command == (way if "Command" in text or "near" in way else "")
 
 
 def test_jump_hosts_in_a_circle_are_refused(tmp_path: Path) -> None:

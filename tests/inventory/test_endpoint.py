@@ -9,8 +9,9 @@ import pytest
 
 from commcheck.errors import InventoryError
 from commcheck.inventory.declared import Opaque
-from commcheck.inventory.endpoint import Endpoint, Hop, endpoint, with_given
+from commcheck.inventory.endpoint import Endpoint, endpoint, with_given
 from commcheck.inventory.load import load
+from commcheck.inventory.ssh_arguments import Hop
 from commcheck.model import Host, Origin
 
 PIN = "SHA256:" + "aB3+/" * 8 + "xyz"
@@ -75,7 +76,7 @@ PLAIN = Endpoint(address="gpu-01")
          {"jumps": (Hop("2001:db8::1", 2200, "a"),)}),
         ({"ansible_ssh_common_args": "-J ssh://u@b:1"}, {"jumps": (Hop("b", 1, "u"),)}),
         ({"ansible_ssh_common_args": "-J 2001:db8::1"}, {"jumps": (Hop("2001:db8::1"),)}),
-        ({"ansible_ssh_common_args": "-J none"}, {}),
+        ({"ansible_ssh_common_args": "-J none"}, {"jumps": ()}),
         ({"ansible_ssh_common_args": "-o ProxyCommand='ssh -W %h:%p -q b'"},
          {"proxy_command": "ssh -W %h:%p -q b"}),
         ({"ansible_ssh_common_args": "-oStrictHostKeyChecking=no"}, {"host_keys": "insecure"}),
@@ -96,6 +97,18 @@ PLAIN = Endpoint(address="gpu-01")
          {"user": "me", "port": 2}),
         ({"ansible_ssh_common_args": "-J b", "ansible_ssh_extra_args": "-i k"},
          {"jumps": (Hop("b"),), "key_files": ("k",)}),
+        # Of several values ssh takes the first, but for keys.
+        ({"ansible_ssh_args": "-o StrictHostKeyChecking=no -p 1 -i k -l a",
+          "ansible_ssh_common_args": "-o StrictHostKeyChecking=yes -o Port=2 -i m -l b"},
+         {"host_keys": "insecure", "port": 1, "key_files": ("k", "m"), "user": "a"}),
+        ({"ansible_ssh_args": "-J a", "ansible_ssh_common_args": "-o ProxyCommand='nc b'"},
+         {"jumps": (Hop("a"),)}),
+        ({"ansible_ssh_args": "-o ProxyCommand=none", "ansible_ssh_common_args": "-J b"},
+         {"proxy_command": ""}),
+        ({"ansible_ssh_args": "-J none -J b", "ansible_ssh_common_args": "-o ProxyCommand='nc c'"},
+         {"jumps": (), "proxy_command": "nc c"}),
+        ({"ansible_ssh_args": "-o UserKnownHostsFile=/u -o GlobalKnownHostsFile=/g",
+          "ansible_ssh_extra_args": "-o UserKnownHostsFile=/v"}, {"known_hosts": ("/u", "/g")}),
     ],
 )  # fmt: skip
 def test_what_the_inventory_says(variables: dict[str, object], changes: dict[str, object]) -> None:
@@ -215,7 +228,7 @@ def test_what_the_command_line_says_stands_in_for_what_cannot_be_read() -> None:
 )
 def test_a_named_configuration_stands_for_the_one_in_the_arguments(arguments: str) -> None:
     given = with_given(host(ansible_ssh_common_args=arguments), {"ssh_config"})
-    jumps = () if arguments is UNREAD else (Hop("b"),)
+    jumps = None if arguments is UNREAD else (Hop("b"),)
     assert endpoint(given) == replace(PLAIN, jumps=jumps)
 
 

@@ -47,6 +47,7 @@ def test_what_verdicts_rest_on_comes_back_and_no_secret_was_kept(tmp_path: Path)
     )
     for then, now in zip(inventory.hosts, again.hosts, strict=True):
         assert (now.name, now.groups, now.origin) == (then.name, then.groups, then.origin)
+        assert now.platform_group == then.platform_group == "gpu"  # else it has other peers
         assert set(now.variables) == {
             "rack",
             "commcheck_mtu",

@@ -71,10 +71,6 @@ def do(*words: object) -> None:
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
 
 
-def _drop(kind: str, name: str) -> None:
-    subprocess.run(["ip", kind, "del", name], check=False, capture_output=True)
-
-
 @dataclass
 class Net:
     """One host that launches, and others with accelerators.

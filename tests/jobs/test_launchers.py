@@ -102,6 +102,13 @@ def test_slurm_takes_the_hosts_own_names() -> None:
     assert "--mpi=pmix" not in words("srun", commcheck_launch_args=["--mpi=pmi2"])
 
 
+def test_slurm_ends_no_run_before_our_own_limit() -> None:
+    """It counts in whole minutes."""
+    one = member("gpu-1", "srun")
+    for limit_s, told in ((100.0, "--time=2"), (80.0, "--time=2"), (30.0, "--time=1")):
+        assert told in command(replace(PROGRAM, limit_s=limit_s), one, (one, one))
+
+
 def test_which_launcher() -> None:
     assert words("openmpi", "srun").startswith("sh -c")
     assert " srun " in words("openmpi", "srun", commcheck_launcher="srun")

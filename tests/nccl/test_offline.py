@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,21 @@ def test_a_second_process_reads_the_same(
     one, two = read_logs([str(path)]), read_logs([str(path)], processes=2)
     assert one.stats == two.stats
     assert edges(one) == edges(two) == 12
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_second_process_tells_the_same_of_a_damaged_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(offline, "APART_BYTES", 1)
+    path = tmp_path / "packed"
+    data = bytearray(pack(LOG.encode() + b"".join(b"%d\n" % n for n in range(9999))))
+    data[len(data) // 2 :] = b"\xff" * 1000
+    path.write_bytes(data)
+    one, two = read_logs([str(path)]), read_logs([str(path)], processes=2)
+    assert one.unreadable == two.unreadable
+    assert one.stats == two.stats
+    assert set(one.unreadable) == {0}
 
 
 def test_wrong_paths_are_told_at_once(tmp_path: Path) -> None:

@@ -249,7 +249,15 @@ def test_what_somebody_else_answers_is_read_or_told(
 
 
 @pytest.mark.parametrize(
-    "source", ["ray:", "ray:head/x", "ray:ftp://head/x", "ray:http:///x", "ray:http://a:b@head/x"]
+    "source",
+    [
+        "ray:",
+        "ray:head/x",
+        "ray:ftp://head/x",
+        "ray:http:///x",
+        "ray:http://a:b@head/x",
+        "ray:http://[::1/x",
+    ],
 )
 def test_what_names_no_dashboard_is_refused(source: str) -> None:
     with pytest.raises(UsageError, match=r"a job of Ray is ray:http://HEAD:8265/ID"):

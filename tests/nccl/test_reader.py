@@ -408,6 +408,15 @@ def test_a_fork_that_names_the_communicator_on_every_line() -> None:
     assert edges(text) == edges(PLAIN)
 
 
+def test_what_both_streams_of_a_container_were_saying_is_read() -> None:
+    """The log ends, or the container was killed, in the middle of a line of each."""
+    rank = Rank("n1", 100, 0)
+    out, err = "2025-03-04T05:06:07Z stdout P ", "2025-03-04T05:06:08Z stderr P "
+    warning = rank.warn("Call to ibv_create_qp failed with error Cannot allocate memory").strip()
+    found = read(f"{job()}{out}epoch 3, los\n{err}{warning}\n")
+    assert [error.text for proc in found.procs.values() for error in proc.errors]
+
+
 def test_ambiguous_channels_count_for_none() -> None:
     rank = Rank("n1", 100, 0)
     line = rank.info("Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM").replace(":160 ", ":999 ")

@@ -121,6 +121,11 @@ def test_nobody_there_is_a_warning_without_the_address() -> None:
     assert said == "hook oncall (slack): URLError"
 
 
+def test_an_address_that_cannot_be_sent_is_a_warning() -> None:
+    wrong = send(hook("slack", "http://127.0.0.1:9/值班"), incident(), wait=lambda _: None)
+    assert wrong == "hook oncall (slack): UnicodeEncodeError"
+
+
 def test_signatures_are_those_of_their_makers() -> None:
     # Made with openssl: printf '' | openssl dgst -sha256 -hmac "$(printf '1599360473\\ndemo')",
     # and printf '1577808000000\\nSECx' | openssl dgst -sha256 -hmac SECx.
@@ -212,3 +217,12 @@ def test_what_is_wrong_with_a_hook_is_said(table: object, wrong: str, tmp_path: 
     with pytest.raises(UsageError) as error:
         hook_of("oncall", table, tmp_path, "commcheck.toml:3")
     assert wrong in str(error.value)
+
+
+def test_an_address_that_is_none_is_said_and_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("URL", "https://[::1/hook?key=0123")
+    with pytest.raises(UsageError, match="must hold an http or https address") as error:
+        hook_of("oncall", {"oncall": {"type": "slack", "url_env": "URL"}}, tmp_path, "c.toml:3")
+    assert "0123" not in str(error.value)

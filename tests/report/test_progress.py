@@ -148,8 +148,8 @@ def test_streams_that_fail_do_not_stop_the_run() -> None:
 
 def test_the_kinds_of_progress() -> None:
     assert isinstance(progress_on(io.StringIO(), live=True, quiet=True), NoProgress)
-    assert isinstance(progress_on(io.StringIO(), live=False), LineProgress)
-    assert isinstance(progress_on(io.StringIO(), live=True), LiveProgress)
+    assert isinstance(progress_on(io.StringIO(), live=False, quiet=False), LineProgress)
+    assert isinstance(progress_on(io.StringIO(), live=True, quiet=False), LiveProgress)
     quiet = NoProgress()
     quiet.begin(plan(HOSTS))
     quiet.host_started("a")

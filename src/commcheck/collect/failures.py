@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import shlex
 import socket
+import traceback
 from enum import StrEnum
 
 from commcheck.errors import ConnectionLost, HostError, Unreachable
@@ -103,6 +104,19 @@ def out_of_resources(error: BaseException) -> HostError | None:
         f"this machine, not the host, has nothing left to connect with: {_text(error)}",
         "fewer --forks; here: ulimit -n -u -v, and the memory limit of the container",
     )
+
+
+def unforeseen(error: Exception) -> HostError:
+    """The ``HostError`` for an exception that nobody foresaw: it costs one host, not the run."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    found = out_of_resources(error) or HostError(
+        "bug",
+        f"commcheck itself failed: {type(error).__name__}: {error}"[:300]
+        + f" ({last.filename}:{last.lineno})",
+        "please report it",
+    )
+    found.__cause__ = error
+    return found
 
 
 def _tcp(error: BaseException, moment: Moment, peer: Peer) -> HostError:

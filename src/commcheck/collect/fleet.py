@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Final
 
 from commcheck.collect.base import Ask, Frame, Sink, Visitor
-from commcheck.collect.failures import out_of_resources
+from commcheck.collect.failures import unforeseen
 from commcheck.collect.lifetime import in_background
 from commcheck.errors import HostDeadline, HostError, Interrupted, NotKept, Unreachable
 from commcheck.lazy import dataclass
@@ -149,7 +149,7 @@ class _Fleet:
             if self._out:
                 return False
             self._started(host)
-            self._done(host, out_of_resources(error))
+            self._done(host, unforeseen(error))
             return True
         self._out[trip] = None
         self._started(host)
@@ -167,12 +167,7 @@ class _Fleet:
         except (HostError, NotKept) as problem:
             error = problem
         except Exception as problem:  # noqa: BLE001 - a bug costs one host, not the run
-            error = out_of_resources(problem) or HostError(
-                "bug",
-                f"commcheck itself failed: {type(problem).__name__}: {problem}"[:300],
-                "please report it, with the traceback in the run folder",
-            )
-            error.__cause__ = problem
+            error = unforeseen(problem)
         self._ends.put((trip, error))
 
     def _collect(self, breaker: _Breaker) -> None:

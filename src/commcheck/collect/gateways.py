@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from commcheck.collect.lifetime import Visit
 from commcheck.collect.target import Target
 from commcheck.collect.wires import GATHER_S, REST_S
-from commcheck.errors import HostError, Unreachable
+from commcheck.errors import HostError, Interrupted, Unreachable
 from commcheck.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -83,9 +83,10 @@ class Gateways:
         except FutureTimeout:
             raise visit.verdict(f"the jump host {jump.peer}") from None
         except HostError as error:
-            raise Unreachable(
-                error.code, f"jump host {jump.peer}: {error.reason}", error.remedy
-            ) from error
+            # A run that was stopped makes no host unreachable: --resume would not ask it again.
+            kind = Interrupted if isinstance(error, Interrupted) else Unreachable
+            reason = f"jump host {jump.peer}: {error.reason}"
+            raise kind(error.code, reason, error.remedy) from error
         return Lease(connection, gateway.handshakes)
 
     def close(self) -> None:

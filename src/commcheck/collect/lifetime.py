@@ -106,13 +106,14 @@ class Supervisor:
     def watching(self, visit: Visit) -> Iterator[None]:
         """Watch a visit inside the block."""
         with self._changed:
-            self._watched.add(visit)
-            heapq.heappush(self._heap, (visit.deadline + GRACE_S, next(self._order), visit))
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._watch, name="commcheck-deadlines", daemon=True
                 )
-                self._thread.start()
+                thread.start()  # where no thread is to be had, the next visit tries again
+                self._thread = thread
+            self._watched.add(visit)
+            heapq.heappush(self._heap, (visit.deadline + GRACE_S, next(self._order), visit))
             self._changed.notify()
         try:
             yield

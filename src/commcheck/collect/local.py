@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 from commcheck.collect.base import Ask, Sink
 from commcheck.collect.session import Chunk, Session, command_line, converse
@@ -43,8 +43,14 @@ class LocalPipe:
         assert self._child.stdout  # noqa: S101
         assert self._child.stderr  # noqa: S101
         self._stdin = self._child.stdin
-        self._outputs = {self._child.stdout: "out", self._child.stderr: "err"}
-        self._open = dict(self._outputs)
+        self._outputs = (self._child.stdout, self._child.stderr)
+        self._open: dict[int, Literal["out", "err"]] = {
+            self._child.stdout.fileno(): "out",
+            self._child.stderr.fileno(): "err",
+        }
+        self._poll = select.poll()  # select() knows no descriptor beyond 1023
+        for descriptor in self._open:
+            self._poll.register(descriptor, select.POLLIN)
         self._lock = threading.Lock()
         os.set_blocking(self._stdin.fileno(), False)
 
@@ -65,15 +71,16 @@ class LocalPipe:
 
     def receive(self, timeout_s: float) -> Chunk | None:
         """The next chunk, or None after ``timeout_s``."""
-        ready, _, _ = select.select(list(self._open), [], [], max(0.0, timeout_s))
+        ready = self._poll.poll(max(0.0, timeout_s) * 1000)
         if not ready:
             return None
-        stream = ready[0]
-        data = os.read(stream.fileno(), _CHUNK_BYTES)
-        name = self._open[stream]
+        descriptor, _ = ready[0]
+        data = os.read(descriptor, _CHUNK_BYTES)
+        chunk = Chunk(self._open[descriptor], data)
         if not data:
-            del self._open[stream]
-        return Chunk("out" if name == "out" else "err", data)
+            self._poll.unregister(descriptor)
+            del self._open[descriptor]
+        return chunk
 
     def hang_up(self) -> None:
         """End the lifeline, from any thread: the runner kills what it started and leaves."""
@@ -85,11 +92,12 @@ class LocalPipe:
         self.hang_up()
         for stream in self._outputs:
             stream.close()
-        try:
-            self._child.wait(self._leave_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.wait()
+        for _ in range(2):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(self._leave_s)
+                return
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # of root's, by sudo
+                os.killpg(self._child.pid, signal.SIGKILL)
 
 
 class Pipes:

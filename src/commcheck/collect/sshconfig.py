@@ -151,7 +151,8 @@ class SshConfig:
                 argv,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
+                errors="surrogateescape",
                 timeout=10,
                 check=False,
                 # ssh runs the command of "Match exec" with $SHELL -c: false runs nothing.

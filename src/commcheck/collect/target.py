@@ -15,7 +15,9 @@ from commcheck.collect.failures import Peer
 from commcheck.collect.hostkeys import Mode, Wanted, lookup_names
 from commcheck.collect.sshconfig import Options, SshConfig, expand, is_safe_name
 from commcheck.errors import Unreachable
-from commcheck.inventory.endpoint import Endpoint, Hop
+from commcheck.inventory import ssh_arguments
+from commcheck.inventory.endpoint import Endpoint
+from commcheck.inventory.ssh_arguments import Hop
 from commcheck.lazy import dataclass
 
 _MAX_HOPS = 8
@@ -100,10 +102,9 @@ def _way(
     """Jump hosts or a proxy command; the inventory's word is final where it has one."""
     if endpoint.jumps:
         return _jumps(endpoint.jumps, endpoint, config, defaults), ""
-    if endpoint.proxy_command:
-        command = endpoint.proxy_command
-        return (), "" if command.lower() == "none" else command
-    if options.proxy_jump and options.proxy_jump.lower() != "none":
+    if endpoint.proxy_command is not None:
+        return (), endpoint.proxy_command
+    if endpoint.jumps is None and options.proxy_jump and options.proxy_jump.lower() != "none":
         hops = parse_jumps(options.proxy_jump)
         # "Host *" with a ProxyJump also matches the jump host: it is not its own jump host.
         if hops[-1].address not in (endpoint.address, options.hostname):
@@ -159,26 +160,13 @@ def _jump(
 
 
 def parse_jumps(text: str) -> tuple[Hop, ...]:
-    """The hops of a ``ProxyJump`` value: ``[user@]host[:port]`` or ``ssh://``, comma-separated.
-
-    Raises ``Unreachable`` ("ssh-config") where it is none.
-    """
-    hops = []
-    for part in text.split(","):
-        user, _, place = part.strip().removeprefix("ssh://").rstrip("/").rpartition("@")
-        if place.startswith("["):
-            address, _, port = place[1:].partition("]")
-            port = port.removeprefix(":")
-        elif place.count(":") == 1:
-            address, _, port = place.partition(":")
-        else:
-            address, port = place, ""
-        if not address or (port and not port.isdecimal()):
-            raise Unreachable(
-                "ssh-config", f"ProxyJump {text!r} is no list of hosts", "user@host:port,..."
-            )
-        hops.append(Hop(address=address, port=int(port) if port else None, user=user or None))
-    return tuple(hops)
+    """The hops of a ``ProxyJump`` value. Raises ``Unreachable`` ("ssh-config") where it is none."""
+    try:
+        return ssh_arguments.jumps(text)
+    except ValueError:
+        raise Unreachable(
+            "ssh-config", f"ProxyJump {text!r} is no list of hosts", "user@host:port,..."
+        ) from None
 
 
 def _keys(endpoint: Endpoint, options: Options, defaults: Defaults) -> tuple[Path, ...]:

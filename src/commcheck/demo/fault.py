@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from commcheck.demo import faults
 from commcheck.demo.state import HostState
 from commcheck.errors import UsageError
+from commcheck.fields import near
 from commcheck.lazy import dataclass
 
 
@@ -68,9 +68,3 @@ def place(words: Sequence[str], hosts: Sequence[str]) -> tuple[Placed, ...]:
     if problems:
         raise UsageError(*problems)
     return tuple(placed)
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """The known name that was perhaps meant, in brackets, or ""."""
-    near = difflib.get_close_matches(name, list(known), 1, 0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from commcheck.demo import personas
-from commcheck.demo.fault import near
 from commcheck.demo.state import HostState, healthy
 from commcheck.errors import UsageError
+from commcheck.fields import near
 from commcheck.lazy import dataclass
 
 DEFAULT = "h100-roce"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, replace
 from typing import Any, Final, NoReturn, TypeVar
@@ -17,6 +16,7 @@ from commcheck.inventory.tree import Tree
 from commcheck.kube.call import call
 from commcheck.kube.place import Cluster, Place
 from commcheck.lazy import dataclass, regex
+from commcheck.report.ranges import natural
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ def read(answer: bytes, what: str) -> list[Found]:
         found = [_pod(each) if what == "pods" else _node(each) for each in items]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InventoryError(f"kubectl get {what} printed no list of {what}: {error!r}") from error
-    return sorted(found, key=lambda each: _natural(each.name))
+    return sorted(found, key=lambda each: natural(each.name))
 
 
 def _pod(item: dict[str, Any]) -> Found:
@@ -135,13 +135,6 @@ def _pod(item: dict[str, Any]) -> Found:
 def _node(item: dict[str, Any]) -> Found:
     name = kubectl.name_of(item["metadata"]["name"])
     return Found(name, {"ansible_connection": "kubectl", kubectl.NODE: name})
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """train-2 before train-10."""
-    return [
-        (int(each), "") if each.isdecimal() else (-1, each) for each in re.split(r"(\d+)", name)
-    ]
 
 
 def _selector(value: object) -> str:

@@ -48,6 +48,7 @@ def _host(host: Host, also: Collection[str]) -> Json:
     return {
         "name": host.name,
         "groups": list(host.groups),
+        "platform_group": host.platform_group,
         "origin": str(host.origin),
         "variables": kept,
         "origins": {name: str(host.origins[name]) for name in kept if name in host.origins},
@@ -61,6 +62,7 @@ def _restored(kept: Mapping[str, Any]) -> Host:
         origins={name: Origin(text(told)) for name, told in kept["origins"].items()},
         groups=texts(kept["groups"]),
         origin=Origin(text(kept["origin"])),
+        platform_group=text(kept.get("platform_group", "")),  # older runs did not keep it
     )
 
 

@@ -16,10 +16,10 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandMissing, ParseError, Unjudgeable
 from commcheck.jobs import hccl_test, nccl_tests, sweep, sweep_seen
 from commcheck.jobs.bound import Fabric
-from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
+from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps, once
 from commcheck.jobs.launchers import Program, alone, command
 from commcheck.jobs.outcomes import ALL_RAILS, Outcome, Run
-from commcheck.jobs.pairing import Plan, PlanName, Preview, Round, next_round, preview
+from commcheck.jobs.pairing import Plan, PlanName, Preview, next_round, preview
 from commcheck.jobs.pods import hostname_of, is_mpijob
 from commcheck.jobs.proof import Asked
 from commcheck.jobs.reading import COLLECTIVES, MIB, Sweep
@@ -101,9 +101,9 @@ def _about_s(limits: Limits) -> float:
 def _steps(shape: Shape, members: Sequence[Member], limits: Limits) -> Steps:
     names = tuple(member.name for member in members)
     if shape == "node":
-        return _once(tuple(Run((name,)) for name in names))
+        return once(tuple(Run((name,)) for name in names))
     if shape == "fleet":
-        return _once((Run(names, alone=True),))
+        return once((Run(names, alone=True),))
     leaves = {member.name: member.site.leaf_name for member in members}
     plan = Plan(
         hosts=names,
@@ -113,10 +113,6 @@ def _steps(shape: Shape, members: Sequence[Member], limits: Limits) -> Steps:
         narrow=_rails(members) > 1,
     )
     return lambda outcomes: next_round(plan, outcomes)
-
-
-def _once(round_: Round) -> Steps:
-    return lambda outcomes: () if outcomes else round_
 
 
 def _plan_name(shape: Shape, limits: Limits) -> PlanName:

@@ -7,6 +7,7 @@ for whatever reason, its host is swept of what carries the mark of the run's job
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
@@ -14,17 +15,23 @@ from typing import Any, Final
 from commcheck import subjects
 from commcheck.collect.base import SUBJECTS, Frame, Request, State, Visitor
 from commcheck.collect.errand import errand
+from commcheck.collect.failures import unforeseen
 from commcheck.command import Command
-from commcheck.errors import HostError, Unjudgeable
-from commcheck.jobs import ready
+from commcheck.errors import HostDeadline, HostError, Unjudgeable
+from commcheck.jobs import ready, said
 from commcheck.jobs.job import Job, Member
 from commcheck.jobs.office import Office
 from commcheck.lazy import dataclass
-from commcheck.model import PLATFORMS, Host, Kind, Machine, Status, Verdict
+from commcheck.model import PLATFORMS, Host, Machine, Verdict
 from commcheck.report.cleaning import decode
 
 _READY_S: Final = 120.0
-"""How long a host may take to be proven idle."""
+"""How long hosts may take to be proven idle."""
+
+_LEAVE_S: Final = 5.0
+"""How long they may take to be swept."""
+
+_LOOK_S: Final = 0.1  # how often it is looked whether the run was stopped
 
 AFTER_S: Final = 60.0
 """A session that only sweeps and reads may take this long."""
@@ -50,10 +57,14 @@ class Guard:
 
     def open(self) -> None:
         """Begin the session, in a thread of its own."""
-        self.thread = threading.Thread(
-            target=self._visit, name=f"guard {self.host.name}", daemon=True
-        )
-        self.thread.start()
+        thread = threading.Thread(target=self._visit, name=f"guard {self.host.name}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads are to be had
+            self.error = unforeseen(error)
+            self.ready.set()
+        else:
+            self.thread = thread
 
     def close(self) -> None:
         """End the session: the host lets go of the lock and is swept."""
@@ -65,7 +76,7 @@ class Guard:
         except HostError as error:
             self.error = error
         except Exception as error:  # noqa: BLE001 - a bug costs one host, not the run
-            self.error = HostError("bug", f"commcheck itself failed: {error}"[:300])
+            self.error = unforeseen(error)
         finally:
             self.ready.set()
 
@@ -138,31 +149,27 @@ def _guard(host: Host, asked: Callable[[Machine], tuple[Request, ...]], office: 
     )
 
 
-def open_all(guards: Mapping[str, Guard], office: Office) -> None:
+def open_all(guards: Mapping[str, Guard], stop: threading.Event) -> None:
     """Open all sessions, and wait until every host is proven idle or has failed to be."""
     waiting = list(guards.values())
-    while waiting and not office.stop.is_set():
+    while waiting and not stop.is_set():
         now, waiting = waiting[:AT_A_TIME], waiting[AT_A_TIME:]
         for guard in now:
             guard.open()
+        ends = time.monotonic() + _READY_S
         for guard in now:
-            _wait(guard.ready, _READY_S, office.stop)
-
-
-def _wait(event: threading.Event, seconds: float, stop: threading.Event) -> bool:
-    for _ in range(int(seconds / 0.1)):
-        if event.wait(0.1) or stop.is_set():
-            break
-    return event.is_set()
+            while not (guard.ready.is_set() or stop.is_set()) and time.monotonic() < ends:
+                guard.ready.wait(_LOOK_S)
 
 
 def close_all(guards: Mapping[str, Guard]) -> None:
     """End all sessions, and wait a moment for the sweeps on their hosts."""
     for guard in guards.values():
         guard.close()
+    ends = time.monotonic() + _LEAVE_S
     for guard in guards.values():
         if guard.thread is not None:
-            guard.thread.join(5.0)
+            guard.thread.join(max(0.0, ends - time.monotonic()))
 
 
 def members_of(
@@ -196,11 +203,6 @@ def members_of(
 
 
 def _unready(guard: Guard) -> Verdict:
-    error = guard.error
-    reason = f"{error.code}: {error.reason}" if error else "the host was not ready in time"
-    return Verdict(
-        status=Status.ERROR,
-        kind=Kind.CHECK,
-        reason=f"nothing was launched on it: {reason}",
-        error=type(error).__name__ if error else "HostDeadline",
-    )
+    why = guard.error or HostDeadline("host-deadline", "the host was not ready in time")
+    told = f"nothing was launched on it: {why.code}: {why.reason}"
+    return said.error(type(why).__name__, told)

@@ -113,6 +113,11 @@ Steps = Callable[[Sequence[Outcome]], Round]
 """From what is known to the runs to be launched next; empty: nothing more can be learnt."""
 
 
+def once(round_: Round) -> Steps:
+    """One round, whatever it shows."""
+    return lambda outcomes: () if outcomes else round_
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Launches[Search]):
     """What a check launches. All of it is pure; ``limits`` are the check's.

@@ -6,6 +6,7 @@ process it starts gets that mark into its environment, so that it can be found a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -143,7 +144,7 @@ def _srun(program: Program, members: Sequence[Member]) -> tuple[str, ...]:
         raise Unjudgeable("srun wants the hosts' own names, and one of them does not tell its own")
     words = ["srun", "--kill-on-bad-exit=1", "--immediate=60", "-N", str(len(members))]
     words += [f"--ntasks-per-node={each}", "-w", ",".join(names)]
-    words += [f"--time={max(1, round(program.limit_s / 60))}", "--export=ALL"]
+    words += [f"--time={max(1, math.ceil(program.limit_s / 60))}", "--export=ALL"]
     if not any(word.startswith("--mpi") for word in members[0].site.args.value):
         words.append("--mpi=pmix")
     words += members[0].site.args.value

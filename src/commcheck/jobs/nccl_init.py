@@ -12,7 +12,7 @@ from typing import Final
 from commcheck.check import limit
 from commcheck.jobs import collective
 from commcheck.jobs.collective import collective_job
-from commcheck.jobs.job import Answered, Job, Member, Members, Ran, Search, Steps
+from commcheck.jobs.job import Answered, Job, Member, Members, Ran, Search, Steps, once
 from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.said import error
 from commcheck.lazy import dataclass
@@ -67,7 +67,7 @@ def init_job() -> Job:
 def _steps(members: Sequence[Member], _limits: Limits) -> Steps:
     names = [member.name for member in members]
     runs = tuple(Run(tuple(names[at : at + HOSTS_MOST])) for at in range(0, len(names), HOSTS_MOST))
-    return lambda outcomes: () if outcomes else runs
+    return once(runs)
 
 
 def _read(run: Run, members: Members, _limits: Limits, answered: Answered) -> Ran:

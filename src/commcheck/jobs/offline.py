@@ -19,6 +19,7 @@ from commcheck.jobs import (
     perftest,
     places,
     rdma,
+    said,
     sweep,
     sweep_seen,
 )
@@ -138,9 +139,7 @@ def _judge_file(file: str, text: str, told: Told) -> list[_Judged]:
     try:
         runs = read_runs(text, told)
     except ParseError as error:
-        verdict = Verdict(
-            status=Status.ERROR, kind=Kind.CHECK, reason=error.reason, error=error.type_name
-        )
+        verdict = said.error(error.type_name, error.reason)
         return [_Judged("physical.collective-fleet", file, "", (verdict,), None)]
     judged = []
     for number, run in enumerate(runs, start=1):

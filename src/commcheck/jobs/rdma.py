@@ -11,8 +11,9 @@ from commcheck.jobs import causes
 from commcheck.jobs.perftest import Perftest, Rate
 from commcheck.jobs.proof import meaning
 from commcheck.jobs.reading import State, size_text
+from commcheck.jobs.said import error
 from commcheck.lazy import dataclass
-from commcheck.model import Cause, Kind, Status, Verdict
+from commcheck.model import Cause, Verdict
 
 # A RoCE v2 packet carries 82 bytes beside its payload: Ethernet 38 with preamble, gap and FCS,
 # IP 20, UDP 8, BTH 12, ICRC 4.
@@ -55,7 +56,7 @@ def _judged(run: Perftest, nic_gbits: float | None, limits: Limits) -> Verdict:
     if run.delays:
         return _latency(run, name, limits)
     if not run.rates or run.doubtful:
-        return _error("SelfCheck", f"{name}: {run.doubtful} rows contradict themselves")
+        return error("SelfCheck", f"{name}: {run.doubtful} rows contradict themselves")
     return _bandwidth(run, name, nic_gbits, limits)
 
 
@@ -124,11 +125,7 @@ def _latency(run: Perftest, name: str, limits: Limits) -> Verdict:
 def _broken(run: Perftest, name: str) -> Verdict:
     failure = next((each for each in run.failures if not each.consequence), None)
     if failure is None:
-        return _error("RunTruncated", f"{name}: its output ends before the table does")
+        return error("RunTruncated", f"{name}: its output ends before the table does")
     meant = meaning(failure)
     reason = f"{name} stopped: {failure.text}" + (f" ({meant})" if meant else "")
-    return _error("LaunchFailed" if run.state is State.LAUNCH_FAILED else "RunCrashed", reason)
-
-
-def _error(name: str, reason: str) -> Verdict:
-    return Verdict(status=Status.ERROR, kind=Kind.CHECK, reason=reason, error=name)
+    return error("LaunchFailed" if run.state is State.LAUNCH_FAILED else "RunCrashed", reason)

@@ -63,7 +63,7 @@ def carry_out(
     guards = guards_of(name, job, hosts, limits, office)
     heads = head_guards(name, job, hosts, limits, office)
     try:
-        open_all({**guards, **heads}, office)
+        open_all({**guards, **heads}, office.stop)
         members, out = members_of(name, job, guards, office)
         launching, _ = members_of(name, job, heads, office, must_be_free=False)
         if office.stop.is_set():

@@ -272,9 +272,9 @@ def _own_numbers(config: Any, told: Sequence[Any], source: str) -> dict[str, str
         return {number: f"{number} of {source}" for number in numbers - {"0", ""}}
     for key, ranks in config.items():
         if isinstance(ranks, list | tuple):
-            told = str([each for each in ranks if isinstance(each, int)])
-            before = sum(name.startswith(told) for name in names.values())
-            names[str(key)] = f"{told} again {before}" if before else told
+            members = str([each for each in ranks if isinstance(each, int)])
+            before = sum(name.startswith(members) for name in names.values())
+            names[str(key)] = f"{members} again {before}" if before else members
     return names
 
 

@@ -218,7 +218,7 @@ def line(hccl: Hccl, text: str, at: At, name: str) -> bool:
     said, time = match["text"], _seconds(match["time"])
     # By default a debug plog holds errors only, and a run log neither errors nor warnings.
     hccl.has_debug |= match["level"] not in ("INFO", "EVENT")
-    _facts(hccl, npu, said, at)
+    _facts(hccl, npu, said)
     _group(hccl, said, at)
     if match["level"] != "INFO":  # of which a run log may have one for each collective
         _failed(hccl, npu, said, at)
@@ -247,7 +247,7 @@ def _fault(npu: Npu, text: str, at: At, time: float | None) -> None:
             npu.timed_out_s, npu.timed_out_at = time, at
 
 
-def _facts(hccl: Hccl, npu: Npu, text: str, at: At) -> None:
+def _facts(hccl: Hccl, npu: Npu, text: str) -> None:
     for name, value in _ENV.findall(text):
         npu.env[name] = value
     if match := _KEY.search(text):

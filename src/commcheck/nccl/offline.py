@@ -10,7 +10,6 @@ import glob
 import gzip
 import lzma
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
@@ -26,11 +25,10 @@ from commcheck.nccl.as_json import facts_of
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Job
 from commcheck.nccl.judge import ID, TITLE, judge
-from commcheck.nccl.pipeline import scan_apart
+from commcheck.nccl.pipeline import scan, scan_apart
 from commcheck.nccl.reader import Desk, FileReader
 from commcheck.nccl.rules_unnamed import first_error
 from commcheck.nccl.ruling import Judgement, rule_notes
-from commcheck.nccl.scan import Scanner
 from commcheck.nccl.site import site_of
 from commcheck.report.find import files_below
 from commcheck.report.ranges import fold_hosts
@@ -97,25 +95,13 @@ def read_logs(
         if processes > 1 and source.size >= APART_BYTES:
             lines, cut, error = scan_apart(source.name, _chunks, reader)
         else:
-            lines, cut, error = _scan(source, reader)
+            found = source.chunks if source.chunks is not None else _chunks(source.name)
+            lines, cut, error = scan(found, reader)
         if error:
             desk.job.unreadable[index] = error
         desk.job.stats.lines += lines
         reader.close(cut=cut)
     return desk.finish()
-
-
-def _scan(source: _Input, reader: FileReader) -> tuple[int, bool, str]:
-    scanner = Scanner(reader)
-    error = ""
-    try:
-        for chunk in _chunks(source.name) if source.chunks is None else source.chunks:
-            scanner.feed(chunk)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
-        # A compressed file that was cut: what came before is read all the same.
-        error = str(problem) or type(problem).__name__
-    cut = scanner.close() or bool(error)
-    return scanner.number, cut, error
 
 
 def _pieces(file: Readable) -> Iterator[bytes]:

@@ -5,7 +5,9 @@ Lines stay in order, so the facts are the same as with one process.
 
 from __future__ import annotations
 
+import lzma
 import multiprocessing
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
 from typing import Final
@@ -17,6 +19,8 @@ BATCH_BYTES: Final = 1 << 20
 
 Call = tuple[str, tuple[object, ...], dict[str, object]]
 Chunks = Callable[[str], Iterable[bytes]]
+Scanned = tuple[int, bool, str]
+"""The number of lines, whether the last one had no end, and what went wrong or ""."""
 
 
 class _Sender:
@@ -53,24 +57,27 @@ def _work(pipe: Connection, name: str, chunks: Chunks) -> None:
     """In the child: the end is told by (lines, cut, error)."""
     hear()
     sender = _Sender(pipe)
-    scanner = Scanner(sender)
-    error = ""
-    try:
-        for chunk in chunks(name):
-            scanner.feed(chunk)
-    except (OSError, EOFError) as problem:
-        error = str(problem) or type(problem).__name__
-    cut = scanner.close() or bool(error)
+    scanned = scan(chunks(name), sender)
     sender.flush()
-    pipe.send((scanner.number, cut, error))
+    pipe.send(scanned)
     pipe.close()
 
 
-def scan_apart(name: str, chunks: Chunks, lines: Lines) -> tuple[int, bool, str]:
-    """Scans a file in a child process, and hands its lines over here.
+def scan(chunks: Iterable[bytes], lines: Lines) -> Scanned:
+    """Scans a file here. Of one that is damaged or cut, what comes before is read all the same."""
+    scanner = Scanner(lines)
+    error = ""
+    try:
+        for chunk in chunks:
+            scanner.feed(chunk)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as problem:
+        error = str(problem) or type(problem).__name__
+    cut = scanner.close() or bool(error)
+    return scanner.number, cut, error
 
-    Returns the number of lines, whether the last one had no end, and what went wrong or "".
-    """
+
+def scan_apart(name: str, chunks: Chunks, lines: Lines) -> Scanned:
+    """Scans a file in a child process, and hands its lines over here."""
     # Not fork: the caller may have threads.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
@@ -86,7 +93,7 @@ def scan_apart(name: str, chunks: Chunks, lines: Lines) -> tuple[int, bool, str]
                 return int(lines_read), bool(cut), str(error)
             for method, args, options in got:
                 getattr(lines, method)(*args, **options)
-    except EOFError:
+    except (EOFError, OSError):
         return 0, True, "the reading process died"
     finally:
         here.close()

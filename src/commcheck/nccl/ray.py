@@ -194,8 +194,10 @@ class _Api:
 
 def _split(source: str) -> tuple[str, str]:
     """The dashboard's address, and the job's name, "" where there is none."""
-    url = source.removeprefix(SCHEME)
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(source.removeprefix(SCHEME))
+    except ValueError:  # half an IPv6 address, say
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise UsageError(
             f"{source}: error: a job of Ray is ray:http://HEAD:8265/ID, as `ray job list` shows it "

@@ -334,10 +334,9 @@ class FileReader:
 
     def close(self, *, cut: bool) -> None:
         """After the last line. ``cut``: it had no end."""
-        for parts in self._partial.values():
-            self._partial = {}
+        partial, self._partial = self._partial, {}
+        for parts in partial.values():  # of each stream of a container
             self._split("".join(parts), 0, whole=False)
-            break
         if cut:
             self._job.stats.cut_files.append(self._file)
 

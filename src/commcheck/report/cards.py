@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
-from commcheck.diagnose import Diagnosis, Group, fails, presentation
+from commcheck.diagnose import Diagnosis, Group, fails, hosts_of, presentation, slug_of
 from commcheck.lazy import dataclass
 from commcheck.model import Bound, Finding, Kind, Layer, Status, Words
 from commcheck.report.evidence import Shelf, Shown, typical
 from commcheck.report.junit import anchor
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
-from commcheck.report.words import MARKS, Mark, alike, hosts_of, measured, shown, slug_of
+from commcheck.report.words import MARKS, Mark, alike, measured, shown
 
 MAX_ROWS: Final = 8
 """Different values, commands or reasons shown in one card; the rest is counted."""

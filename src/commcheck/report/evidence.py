@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
+from commcheck.diagnose import slug_of
 from commcheck.lazy import dataclass
 from commcheck.model import Evidence, Finding
 from commcheck.report.cleaning import clean
-from commcheck.report.words import alike, command_of, middle_cut, slug_of
+from commcheck.report.words import alike, command_of, middle_cut
 
 MAX_COMMANDS: Final = 8
 """Commands shown for one finding; what spoke comes first."""

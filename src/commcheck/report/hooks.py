@@ -104,7 +104,7 @@ def hook_of(name: str, table: object, folder: Path, place: str) -> Hook:
         if told.get(key, "" if key == "type" else choices[0]) not in choices:
             raise UsageError(f"{wrong}: {key} is none of {', '.join(choices)} [hook]")
     url = _secret(told, "url", folder, wrong)
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+    if not _is_address(url):
         raise UsageError(f"{wrong}: url_file or url_env must hold an http or https address [hook]")
     return Hook(
         name=name,
@@ -115,6 +115,14 @@ def hook_of(name: str, table: object, folder: Path, place: str) -> Hook:
         lang=cast("Lang", told.get("lang", "en")),
         link=told.get("link", ""),
     )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # half an IPv6 address, say
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
 def _secret(told: Mapping[str, str], what: str, folder: Path, wrong: str) -> str:
@@ -269,7 +277,7 @@ def send(hook: Hook, record: Record, *, wait: Callable[[float], None] = time.sle
         except urllib.error.HTTPError as error:
             wrong = f"HTTP {error.code}"
             error.close()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             # The class alone: the text may hold the address, which is a secret itself.
             wrong = type(error).__name__
         if not wrong:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from commcheck.diagnose import presentation
+from commcheck.diagnose import presentation, slug_of
 from commcheck.lazy import dataclass
 from commcheck.model import Finding, Result, Status
 from commcheck.report.cards import cause_id, slug
@@ -18,7 +18,7 @@ from commcheck.report.evidence import Shelf, Shown
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import Record
 from commcheck.report.switches import Ports
-from commcheck.report.words import LOUD, MARKS, Mark, alike, measured, slug_of
+from commcheck.report.words import LOUD, MARKS, Mark, alike, measured
 
 MAX_LINES: Final = 20
 """Verdicts shown of one host; a host that fails everywhere has one cause, not sixty."""

@@ -62,13 +62,11 @@ class Progress(Protocol):
         """The run ends; nothing is written afterwards. May be called twice."""
 
 
-def progress_on(
-    stream: TextIO, *, live: bool, quiet: bool = False, clock: Clock = time.monotonic
-) -> Progress:
+def progress_on(stream: TextIO, *, live: bool, quiet: bool) -> Progress:
     """``live`` for a terminal, as the caller decides; ``quiet`` for nothing at all."""
     if quiet:
         return NoProgress()
-    return LiveProgress(stream, clock) if live else LineProgress(stream, clock)
+    return (LiveProgress if live else LineProgress)(stream, time.monotonic)
 
 
 class NoProgress:

@@ -10,7 +10,6 @@ from commcheck.report.cleaning import for_console
 from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import anchor
 from commcheck.report.lines import wrapped
-from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import JOB
 from commcheck.report.words import columns_of
 
@@ -84,15 +83,7 @@ def _places(fix: Fix, look: Look) -> str:
     """The hosts; their ports, too, where no command names them: somebody goes there by foot."""
     if not fix.remedy.command and 0 < len(fix.subjects) <= _MOST_PLACES:
         return ",".join(fix.subjects)
-    return _folded(fix.hosts, look)
-
-
-def _folded(hosts: Sequence[str], look: Look) -> str:
-    """Never cut: half a number is another host."""
-    folded = fold_hosts(hosts)
-    if len(folded) <= _MOST_NAMES or len(hosts) == 1:
-        return folded
-    return f"{look.say(counted(len(hosts), 'host'))} ({hosts[0]}, ...)"
+    return look.hosts(fix.hosts, _MOST_NAMES)
 
 
 def _like_it(others: int, look: Look) -> str:
@@ -108,7 +99,7 @@ def of_unreached(
         return
     first = sorts[0]
     if first.remedy:
-        where = f"   {look.say(t('on'))} {for_console(_folded(first.same, look))}"
+        where = f"   {look.say(t('on'))} {for_console(look.hosts(first.same, _MOST_NAMES))}"
         more = _like_it(len(first.hosts) - len(first.same), look)
         yield f"{look.label('Fix first:')}{for_console(first.remedy, 2000)}{where}{more}"
     check = next((each.check for each in diagnosis.groups if each.slug == first.error), "")

@@ -75,6 +75,16 @@ class Look:
         """The mark of a status or kind."""
         return _GLYPHS.get(word, _SKIP_GLYPH)[0 if self.glyphs else 1]
 
+    def hosts(self, hosts: Sequence[str], most: int) -> str:
+        """Their names, folded; of more than ``most`` characters the first, and how many they are.
+
+        Never cut: half a number is another host.
+        """
+        folded = fold_hosts(hosts)
+        if len(folded) <= most or len(hosts) == 1:
+            return folded
+        return f"{self.say(counted(len(hosts), 'host'))} ({hosts[0]}, ...)"
+
     def paint(self, text: str, word: str) -> str:
         """The text in the colour of a status; what has no colour stays as it is."""
         if not self.colour or word not in _COLOURS:
@@ -184,8 +194,8 @@ def _groups(
             yield from (look.paint(line, word) for line in _whole(group, reason, look))
             continue
         for hosts, said in _said(group, reason, sorts, diagnosis, look):
-            left = f"{padded(for_console(_who(hosts, look)), _HOSTS_WIDTH)} {look.glyph(word)} "
-            left += f"{for_console(group.check):{_CHECK_WIDTH}} "
+            where = padded(for_console(look.hosts(hosts, _HOSTS_WIDTH)), _HOSTS_WIDTH)
+            left = f"{where} {look.glyph(word)} {for_console(group.check):{_CHECK_WIDTH}} "
             lines = beside(left, for_console(said, 2000), look.width)
             yield from (look.paint(line, word) for line in lines)
 
@@ -206,7 +216,7 @@ def _said(
 
 
 def _whole(group: Group, reason: str, look: Look) -> Iterator[str]:
-    where = for_console(_who(group.hosts, look))
+    where = for_console(look.hosts(group.hosts, _HOSTS_WIDTH))
     glyph = look.glyph(group.status.value)
     head = f"{glyph} {group.check}: " if where == JOB else f"{glyph} {where}  {group.check}: "
     yield from wrapped(head + for_console(reason, 2000), look.width, "  ")
@@ -225,13 +235,6 @@ def _once(groups: list[Group]) -> tuple[list[Group], Counter[tuple[str, tuple[st
         if first.setdefault(key, group) is not group:
             also[key] += 1
     return list(first.values()), also
-
-
-def _who(hosts: tuple[str, ...], look: Look) -> str:
-    folded = fold_hosts(hosts)
-    if len(folded) <= _HOSTS_WIDTH or len(hosts) == 1:
-        return folded
-    return f"{look.say(counted(len(hosts), 'host'))} ({hosts[0]}, ...)"
 
 
 def _reason(group: Group, look: Look) -> str:

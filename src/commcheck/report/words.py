@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 
 from commcheck.diagnose import BREAKS_HERE, FAILS_TOO, Rung
 from commcheck.lazy import dataclass, regex
-from commcheck.model import Evidence, Finding, Kind, Status, Words
+from commcheck.model import Evidence, Kind, Status, Words
 from commcheck.report.cleaning import clean
 from commcheck.report.events import plain
 from commcheck.report.interface import known
@@ -194,21 +194,7 @@ def middle_cut(text: str, limit: int) -> str:
     return f"{text[:half]}\n[... {left_out:,} characters left out]\n{text[-half:]}"
 
 
-# --- findings -----------------------------------------------------------------------------------
-
-
-def hosts_of(finding: Finding) -> tuple[str, ...]:
-    """A verdict on a group names its hosts; one on a host is that host's."""
-    if finding.host.startswith("@") and finding.verdict.hosts:
-        return finding.verdict.hosts
-    return (finding.host,)
-
-
-def slug_of(finding: Finding) -> str:
-    """What a finding is grouped by: its cause's slug, or its error's class."""
-    verdict = finding.verdict
-    return verdict.cause.slug if verdict.cause else verdict.error or "Unjudgeable"
-
+# --- evidence -----------------------------------------------------------------------------------
 
 _PHASES: Final = {"start": "at the start", "once": "", "end": "at the end"}
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from commcheck.collect.base import Request
 from commcheck.command import Command
 from commcheck.errors import Unjudgeable
-from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps
+from commcheck.jobs.job import Answered, Job, Member, Members, Part, Ran, Steps, once
 from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.step.limits import FleetLimits, StepLimits
 from commcheck.jobs.step.reading import TOOL, without_traces
@@ -64,13 +64,11 @@ def _job(steps: Callable[[Sequence[Member], StepLimits], Steps]) -> Job:
 
 
 def _each_alone(members: Sequence[Member], _limits: StepLimits) -> Steps:
-    round_ = tuple(Run((member.name,)) for member in members)
-    return lambda outcomes: () if outcomes else round_
+    return once(tuple(Run((member.name,)) for member in members))
 
 
 def _all_as_one(members: Sequence[Member], _limits: StepLimits) -> Steps:
-    round_ = (Run(tuple(member.name for member in members)),)
-    return lambda outcomes: () if outcomes else round_
+    return once((Run(tuple(member.name for member in members)),))
 
 
 # --- launching ----------------------------------------------------------------------------------
