@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from commcheck.errors import Unreachable
 from commcheck.files import read_whole
+from commcheck.inventory.ssh_arguments import HOST_KEYS
 from commcheck.lazy import dataclass, regex
 from commcheck.trust import distrusted
 
@@ -35,15 +36,7 @@ _MAX_STANZAS: Final = 150
 _NAME: Final = regex(r"[A-Za-z0-9_.:%\[][A-Za-z0-9_.:%\[\]-]*")
 """Host and user names that may stand in a command line: no shell characters, no option."""
 
-_MODES: Final = {
-    "yes": "strict",
-    "true": "strict",
-    "ask": "strict",
-    "accept-new": "accept-new",
-    "no": "insecure",
-    "off": "insecure",
-    "false": "insecure",
-}
+_MODES: Final = {**HOST_KEYS, "ask": "strict"}
 
 
 @dataclass(frozen=True, slots=True)

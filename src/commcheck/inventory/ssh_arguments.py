@@ -16,7 +16,7 @@ from commcheck.inventory.ranges import is_address
 from commcheck.lazy import dataclass, regex
 
 _NAME: Final = regex(r"[^\s\x00-\x1f\x7f]{1,255}")
-_HOST_KEYS: Final = {
+HOST_KEYS: Final = {
     "yes": "strict",
     "true": "strict",
     "accept-new": "accept-new",
@@ -24,6 +24,7 @@ _HOST_KEYS: Final = {
     "off": "insecure",
     "false": "insecure",
 }
+"""By value of StrictHostKeyChecking what it means here."""
 # They set OpenSSH's own connection sharing, patience, chatter, algorithms and ways to log in;
 # commcheck has its own of each, and forwards nothing, whatever is said here.
 _HARMLESS: Final = {
@@ -159,9 +160,9 @@ def _named(said: Arguments, option: str, value: str) -> Arguments:
     if option == "proxycommand":
         return replace(said, proxy_command="" if value.lower() == "none" else value)
     if option == "stricthostkeychecking":
-        if value.lower() not in _HOST_KEYS:
+        if value.lower() not in HOST_KEYS:
             raise ValueError("is none of yes, accept-new and no")
-        return replace(said, host_keys=_HOST_KEYS[value.lower()])
+        return replace(said, host_keys=HOST_KEYS[value.lower()])
     if option in ("userknownhostsfile", "globalknownhostsfile"):
         return replace(said, known_hosts=said.known_hosts + tuple(shlex.split(value)))
     if option == "hostkeyalias":
