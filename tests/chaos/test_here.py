@@ -44,7 +44,7 @@ def test_a_full_disk_leaves_whole_lines(small_disk: Callable[[int], Path]) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kib", [12, 100])
+@pytest.mark.parametrize("kib", [16, 100])
 def test_a_full_disk_ends_the_run_in_order_and_room_lets_it_go_on(
     cheap: CheapFleet, small_disk: Callable[[int], Path], kib: int
 ) -> None:

@@ -8,7 +8,7 @@ import socket
 import pytest
 from paramiko import ssh_exception as ssh
 
-from commcheck.collect.failures import Moment, Peer, Stage, explain
+from commcheck.collect.failures import Moment, Peer, Stage, explain, unforeseen
 from commcheck.errors import ConnectionLost, HostError, Unreachable
 
 PEER = Peer("10.0.0.1", 2222, "ops", "jump.example:22")
@@ -128,3 +128,22 @@ def test_what_this_machine_lacks_is_blamed_on_no_host(stage: Stage, error: Excep
     told = explain(error, Moment(stage, 0.1, 10.0), PEER)
     assert told.code == "out-of-resources"
     assert "this machine, not the host" in told.reason
+
+
+def test_where_nobody_foresaw_it_is_told_without_reading_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With no memory left, Python's own way to a line of source ends in a second failure."""
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("linecache.updatecache", refuse)
+    try:
+        raise KeyError("missing")
+    except KeyError as error:
+        found = unforeseen(error)
+    assert found.code == "bug"
+    assert "KeyError: 'missing' (" in found.reason
+    assert "test_failures.py:" in found.reason
+    assert unforeseen(MemoryError()).code == "out-of-resources"

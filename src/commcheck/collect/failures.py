@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import shlex
 import socket
-import traceback
 from enum import StrEnum
 
 from commcheck.errors import ConnectionLost, HostError, Unreachable
@@ -108,15 +107,21 @@ def out_of_resources(error: BaseException) -> HostError | None:
 
 def unforeseen(error: Exception) -> HostError:
     """The ``HostError`` for an exception that nobody foresaw: it costs one host, not the run."""
-    *_, last = traceback.extract_tb(error.__traceback__)
     found = out_of_resources(error) or HostError(
         "bug",
-        f"commcheck itself failed: {type(error).__name__}: {error}"[:300]
-        + f" ({last.filename}:{last.lineno})",
+        f"commcheck itself failed: {type(error).__name__}: {error}"[:300] + _place(error),
         "please report it",
     )
     found.__cause__ = error
     return found
+
+
+def _place(error: Exception) -> str:
+    """File and line, without reading the file: what failed may be for want of memory."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return f" ({last.tb_frame.f_code.co_filename}:{last.tb_lineno})" if last is not None else ""
 
 
 def _tcp(error: BaseException, moment: Moment, peer: Peer) -> HostError:
