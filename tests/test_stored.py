@@ -15,6 +15,8 @@ from commcheck.errors import HostDeadline, HostError, RunFolderError, Unreachabl
 from commcheck.model import Kind, Status
 from commcheck.prepare import Choice, Prepared, plan_of, prepare
 from commcheck.reach import settings_of, words_of
+from commcheck.report.events import events_of
+from commcheck.report.folder import RunFolder
 from commcheck.report.record import Failure, Record
 from commcheck.stored import Stored, differences, ended_with, failure_of, of_passed, of_run
 from tests.report.runs import CHECKS, healthy, incident, info, plan, result, verdict
@@ -203,3 +205,23 @@ def test_a_first_run_has_no_baseline_yet_and_begins(
     assert attempt.note.startswith("no baseline yet: ")
     with pytest.raises(RunFolderError, match="no run 'nowhere' in"):
         begin(prepared, Choice(), {}, delivery, baseline="nowhere")
+
+
+def test_the_last_green_run_is_that_of_the_hosts_that_this_run_asks(
+    prepared: Prepared, tmp_path: Path
+) -> None:
+    """Somebody's green look at one host, since, is no baseline of the fleet."""
+    out, planned = tmp_path / "runs", plan_of(prepared)
+    for run_id, hosts in (("20261128T150405Z-7f3a", "abc"), ("20261129T150405Z-7f3a", "b")):
+        record = replace(
+            healthy(1),
+            info=replace(info(), run_id=run_id),
+            plan=replace(planned, hosts=tuple(hosts), cases=dict.fromkeys(hosts, (REACH,))),
+            results=tuple(result(host, REACH, verdict(Status.PASS)) for host in hosts),
+        )
+        folder = RunFolder.create(out, run_id)
+        for event in events_of(record):
+            folder.event(event)
+        folder.render(record)
+    attempt = begin(prepared, Choice(), {}, Delivery(out=out), baseline="last-green")
+    assert attempt.info.settings["baseline"] == "20261128T150405Z-7f3a"

@@ -16,7 +16,7 @@ from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Status
 from commcheck.prepare import Choice, Prepared, new_run_id, plan_of
 from commcheck.report.changes import Json
-from commcheck.report.find import LAST, LAST_GREEN, NoneYet, NotBegun
+from commcheck.report.find import LAST, LAST_GREEN, NoneYet, NotBegun, last_green
 from commcheck.report.folder import RunFolder
 from commcheck.report.record import Failure, Plan, Record, RunInfo
 from commcheck.report.shapes import doubted, misfit
@@ -177,7 +177,7 @@ def begin(
     """
     if resumes is not None:
         baseline = baseline or resumes.record.info.settings.get("baseline", "")
-    document, note = _baseline(baseline, delivery.out)
+    document, note = _baseline(baseline, delivery.out, plan_of(prepared))
     if resumes is not None:
         delivery.clear()
         resumes.folder.keep_inventory(_kept(prepared))
@@ -208,11 +208,13 @@ def begin(
     return Attempt(info, folder, document, note)
 
 
-def _baseline(name: str, out: Path) -> tuple[Json | None, str]:
+def _baseline(name: str, out: Path, plan: Plan) -> tuple[Json | None, str]:
     """The results to compare with, or why there are none yet: a first run is no mistake."""
     if not name:
         return None, ""
     try:
+        if name == LAST_GREEN:
+            return load_document(last_green(out, plan.hosts, [c.id for c in plan.checks]), out), ""
         return load_document(name, out, of_hosts=True), ""
     except NoneYet as error:
         if name not in (LAST, LAST_GREEN):

@@ -12,7 +12,7 @@ from commcheck.afterwards import report
 from commcheck.attempts import before
 from commcheck.errors import RunFolderError
 from commcheck.report import events
-from commcheck.report.find import files_below, find
+from commcheck.report.find import NoneYet, files_below, find, last_green
 from commcheck.report.folder import RunFolder
 from commcheck.report.record import Record
 from tests.report.runs import healthy, incident
@@ -58,6 +58,23 @@ def test_where_hosts_are_meant_an_analysis_of_files_is_no_run(tmp_path: Path) ->
     RunFolder.create(tmp_path, IDS[3])
     with pytest.raises(RunFolderError, match=f"{IDS[3]}: the latest run was killed before"):
         find("last", tmp_path, of_hosts=True)
+
+
+def test_a_green_run_of_one_host_or_one_check_is_no_baseline_of_a_fleet(tmp_path: Path) -> None:
+    whole = healthy(3)
+    hosts, checks = whole.plan.hosts, [each.id for each in whole.plan.checks]
+    run(tmp_path, IDS[0], whole)
+    run(tmp_path, IDS[1], whole)
+    run(tmp_path, IDS[2], healthy(1))
+    one = replace(whole, plan=replace(whole.plan, checks=whole.plan.checks[:1]))
+    run(tmp_path, IDS[3], one)
+    assert find("last-green", tmp_path) == IDS[3]
+    assert last_green(tmp_path, hosts, checks) == IDS[1]
+    assert last_green(tmp_path, hosts[:1], checks) == IDS[2]
+    assert last_green(tmp_path, hosts, checks[:1]) == IDS[3]
+    assert last_green(tmp_path, (*hosts, "new-01"), checks) == IDS[1]
+    with pytest.raises(NoneYet, match="that asked these hosts the same ended with exit code 0"):
+        last_green(tmp_path, ["elsewhere"], checks)
 
 
 def test_files_of_runs_are_left_out_and_others_of_their_name_are_not(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
 from commcheck.errors import RunFolderError
-from commcheck.files import opened, read_whole
-from commcheck.lazy import regex
+from commcheck.files import opened
+from commcheck.lazy import dataclass, regex
 
 EVENTS: Final = "events.ndjson"
 RESULTS: Final = "results.json"
@@ -90,7 +90,7 @@ def find(name: str, base: Path, *, of_hosts: bool = False) -> str:
         return _last(runs, base, of_hosts=of_hosts)
     if name == LAST_GREEN:
         for run in reversed(runs):
-            if _is_green(base / run) and not (of_hosts and _is_analysis(base / run)):
+            if _green(base / run) and not (of_hosts and _is_analysis(base / run)):
                 return run
         raise NoneYet(f"no run in {base} ended with exit code 0")
     matching = [run for run in runs if run == name] or [
@@ -102,6 +102,27 @@ def find(name: str, base: Path, *, of_hosts: bool = False) -> str:
         latest = f", the latest is {runs[-1]}" if runs else ""
         raise RunFolderError(f"no run {name!r} in {base}{latest}")
     raise RunFolderError(f"{name!r} could be any of {', '.join(matching[:5])}")
+
+
+def last_green(base: Path, hosts: Collection[str], checks: Collection[str]) -> str:
+    """The id of the green run that has most cases in common with one of ``hosts`` and ``checks``.
+
+    Of several the newest: somebody's look at one host is no baseline of a fleet. An analysis of
+    files is none. Raises ``RunFolderError``, ``NoneYet`` where no green run has any in common.
+    """
+    best, most = "", 0
+    for run in reversed(run_ids(base)):
+        green = _green(base / run)
+        if green is None or _is_analysis(base / run):
+            continue
+        common = len(green.hosts.intersection(hosts)) * len(green.checks.intersection(checks))
+        if common > most:
+            best, most = run, common
+        if most == len(hosts) * len(checks):
+            break
+    if not best:
+        raise NoneYet(f"no run in {base} that asked these hosts the same ended with exit code 0")
+    return best
 
 
 def _last(runs: Sequence[str], base: Path, *, of_hosts: bool) -> str:
@@ -132,9 +153,22 @@ def _is_analysis(run: Path) -> bool:
         return False  # killed, or damaged: who opens it says so
 
 
-def _is_green(run: Path) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Green:
+    """What a green run asked of whom; of an analysis the files are its hosts."""
+
+    hosts: frozenset[str]
+    checks: frozenset[str]
+
+
+def _green(run: Path) -> _Green | None:
+    """What its results say of it, or None where it is not known to be green."""
+    from commcheck.report.document import summary_in  # what only this needs is much to load
+
     try:
-        told = json.loads(read_whole(run / RESULTS, RESULTS_MOST))["run"]
-        return bool(told["state"] == "complete" and told["exit_code"] == 0)
+        told = summary_in(run / RESULTS)
+        if told["run"]["state"] != "complete" or told["run"]["exit_code"] != 0:
+            return None
+        return _Green(frozenset(told["run"]["hosts"]), frozenset(c["id"] for c in told["checks"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False  # killed, or of another time: not known to be green
+        return None  # killed, or of another time
