@@ -160,6 +160,52 @@ def test_pods_of_one_machine_are_one_host(tmp_path: Path) -> None:
     assert {"LOG-018", "LOG-046"} <= rules
 
 
+@pytest.mark.parametrize(
+    "ways",
+    [
+        ({"ansible_port": 2201}, {"ansible_port": "2202"}),
+        (
+            {"ansible_ssh_common_args": "-o ProxyJump=site-a"},
+            {"ansible_ssh_common_args": "-o ProxyJump=site-b"},
+        ),
+        (
+            {"ansible_port": 2201, "ansible_password": "x"},
+            {"ansible_port": 2202, "ansible_password": "x"},
+        ),
+    ],
+)
+def test_hosts_behind_one_address_are_not_taken_for_one(
+    ways: tuple[dict[str, object], ...], tmp_path: Path
+) -> None:
+    """Port-forwarded machines are healthy over the network; containers of one machine are not."""
+    path = tmp_path / "job.log"
+    path.write_text(job(ranks(("n1", "n2"), 2)))
+    hosts = {
+        name: Host(name, {"ansible_host": "gate.example", **way})
+        for name, way in zip(("n1", "n2"), ways, strict=True)
+    }
+    analysis = analyse_logs([str(path)], hosts)
+    (finding,) = analysis.results[0].findings
+    assert (finding.verdict.status, finding.verdict.rule) == (Status.PASS, "LOG-055")
+    assert "4 ranks on 2 hosts" in finding.verdict.reason
+    (told,) = (note for note in analysis.notes if "LOG-018" in note and "not judged" in note)
+    assert "n1 and n2 answer at one address, gate.example" in told
+    both = Host("n1", {"ansible_host": "gate.example", "commcheck_log_names": ["n2"]})
+    named = analyse_logs([str(path)], {"n1": both})
+    assert {f.verdict.rule for f in named.results[0].findings} >= {"LOG-018", "LOG-046"}
+
+
+def test_two_names_of_one_machine_are_one_host(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(job(ranks(("n1", "n2"), 2)))
+    hosts = {
+        "n1": Host("n1", {"ansible_host": "192.0.2.1"}),
+        "n2": Host("n2", {"ansible_ssh_host": "192.0.2.1", "ansible_port": 22}),
+    }
+    rules = {each.verdict.rule for each in analyse_logs([str(path)], hosts).results[0].findings}
+    assert {"LOG-018", "LOG-046"} <= rules
+
+
 def test_what_leaves(tmp_path: Path) -> None:
     path = tmp_path / "job.log"
     path.write_text(LOG + ranks()[0].warn("Cuda failure 2 'out of memory'"))

@@ -21,7 +21,7 @@ from commcheck.nccl.ruling import (
     wrong,
 )
 from commcheck.nccl.topology import figure, rings
-from commcheck.report.ranges import fold_hosts
+from commcheck.report.ranges import fold_hosts, natural
 
 UNEVEN: Final = 1.5
 
@@ -34,7 +34,8 @@ def _same_host_net(case: Case) -> Ruling:
     if not pairs:
         if not comm.via:
             return unknown("no channel was printed", INFO_EVERYWHERE)
-        return right()
+        behind = _behind_one_door(case, comm)
+        return unknown(behind, NAME_MACHINES) if behind else right()
     if case.unclear_hosts:
         return unknown(case.unclear_hosts, NAME_MACHINES)
     host = next(iter(pairs))
@@ -58,6 +59,20 @@ def _same_host_net(case: Case) -> Ruling:
             measured={"same_host_pairs_over_net": count},
         )
     )
+
+
+def _behind_one_door(case: Case, comm: Comm) -> str:
+    """Two hosts with one address that talk over the network, or empty: are they one machine?"""
+    for pair in comm.net_pairs:
+        names = case.rank_host(comm, pair >> 24), case.rank_host(comm, pair & 0xFFFFFF)
+        here, there = (case.expected(name or "") for name in names)
+        if here.door and here.door == there.door:
+            both = " and ".join(sorted((here.machine, there.machine), key=natural))
+            return (
+                f"{both} answer at one address, {here.door}: containers of one machine, or "
+                "machines behind one that forwards"
+            )
+    return ""
 
 
 def _switched_off(procs: list[Process]) -> list[str]:

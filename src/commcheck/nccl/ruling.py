@@ -103,7 +103,7 @@ class Rule:
     judge: Callable[[Case], Ruling]
 
 
-NAME_MACHINES = "give the inventory with -i, with commcheck_log_names for pods"
+NAME_MACHINES = "give the inventory with -i, with commcheck_log_names for pods and containers"
 INFO_EVERYWHERE = "run with NCCL_DEBUG=INFO on every rank"
 SUBSYSTEMS = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,ENV,NET,GRAPH"
 

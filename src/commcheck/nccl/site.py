@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final, TypeVar
 
 from commcheck.check import Key
 from commcheck.command import GLOB
+from commcheck.errors import InventoryError
 from commcheck.expect import LINE_RATE_GBITS, NICS, NVLINK_LINKS, yes_or_no
+from commcheck.inventory.endpoint import endpoint
 from commcheck.kube.place import CONTAINER_LOG
 from commcheck.lazy import dataclass
 from commcheck.model import Host
@@ -76,7 +79,11 @@ NCCL_LOG: Final[Key[str | None]] = Key(
 
 @dataclass(frozen=True, slots=True)
 class SiteHost:
-    """What is expected of one machine; None where the inventory does not say."""
+    """What is expected of one machine; None where the inventory does not say.
+
+    ``door``: the address, where others answer at it on other ports or behind other jump hosts:
+    they are containers of one machine, or machines behind one that forwards.
+    """
 
     machine: str
     platform: str | None = None
@@ -89,6 +96,11 @@ class SiteHost:
     nics: tuple[str, ...] | None = None
     network: str | None = None
     line_rate_gbits: int | None = None
+    door: str = ""
+
+
+_Way = tuple[str, int, str]
+_SSH_PORT: Final = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +127,33 @@ def site_of(
     Raises ``ValueError`` with the variable's name where a value is of the wrong form.
     """
     known: dict[str, SiteHost] = {}
-    machines: dict[str, str] = {}
+    ways = {name: _way(host) for name, host in (inventory or {}).items()}
+    machines: dict[_Way, str] = {}
+    for name, way in ways.items():
+        machines.setdefault(way, name)
+    shared = Counter(address for address, *_ in machines)
     for name, host in (inventory or {}).items():
-        address = str(host.variables.get("ansible_host") or name)
-        machine = machines.setdefault(address, name)
+        address, machine = ways[name][0], machines[ways[name]]
         told = _host(host, machine, (platforms or {}).get(name, ""))
         names = [name, *(_value(LOG_NAMES, host, "") or ())]
-        if not address.replace(".", "").isdigit() and ":" not in address:
+        if shared[address] > 1:
+            told = replace(told, door=address)
+        elif not address.replace(".", "").isdigit() and ":" not in address:
             names.append(address)
         for each in names:
             known.setdefault(each, told)
             known.setdefault(each.partition(".")[0], told)
     return Site(known)
+
+
+def _way(host: Host) -> _Way:
+    """The address, the port and what is passed before it; who cannot be visited has an address."""
+    try:
+        to = endpoint(host)
+    except InventoryError:
+        told = host.variables
+        return str(told.get("ansible_host") or host.name), 0, f"{told.get('ansible_port') or ''}"
+    return to.address, to.port or _SSH_PORT, f"{to.jumps} {to.proxy_command} {to.place}"
 
 
 def _value(key: Key[T], host: Host, platform: str) -> T | None:
