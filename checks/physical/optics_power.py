@@ -11,7 +11,9 @@ On the switch: transmit power of the same lane at the other end tells fibre from
 Healthy though odd: ``ethtool`` prints eight lanes of every OSFP and QSFP-DD module and four of
 every QSFP28; a module with fewer shows the rest with its lasers off and without light, and they are
 not judged. Copper (DAC) has no power readings and is not judged. ``ethtool`` 6.1 shows the
-flags of a CMIS lane one lane too late, so the power counts and a flag alone is a warning.
+flags of a CMIS lane one lane too late, and flags stay until somebody reads them, so the reading
+counts and a flag alone is a warning. Beyond the module's own warning threshold a link still runs,
+outside of what is guaranteed (SFF-8472): that is a warning, beyond its alarm threshold it fails.
 """
 
 from __future__ import annotations
@@ -94,8 +96,9 @@ HOT = Cause(
     slug="module-hot",
     title=Words("Module is too hot", "光模块过热"),
     meaning=Words(
-        "The module is above its own limit and will make errors or shut off.",
-        "光模块超过自身温度限值，将产生误码或关断。",
+        "The module is above its own limit: beyond its alarm it makes errors or shuts off, beyond "
+        "its warning it is close to that.",
+        "光模块超过自身温度限值：超过告警门限将产生误码或关断，超过预警门限则已接近。",
     ),
     remedies=(COOL, REPLACE),
 )
@@ -133,6 +136,10 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, limits: Limits) -> Verdict:
         return failed(HOT, f"{state}, {hot}", measured=measured)
     if dark := _dark_lanes(module, light, floor, limits):
         return failed(DARK, f"{state}, {dark}", measured=measured, **places)
+    if warm := _warm(module):
+        return warned(HOT, f"{state}, {warm}", measured=measured)
+    if dim := _dim_lanes(module, light):
+        return warned(DARK, f"{state}, {dim}", measured=measured, **places)
     raised = sorted({flag for flag, _ in module.flags if flag.endswith("alarm")})
     if raised:
         return warned(FLAGGED, f"{state}, which flags {raised[0]}", measured=measured, **places)
@@ -145,12 +152,26 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, limits: Limits) -> Verdict:
 def _too_hot(module: EthtoolModule) -> str:
     if module.temperature_c is None:
         return ""
-    limit_c = module.temperature_warning_c
-    if limit_c is not None and module.temperature_c > limit_c:
+    limit_c = module.temperature_alarm_c
+    if limit_c is None:
+        flagged = ("module temperature high alarm", 0) in module.flags
+        return f"{module.temperature_c:g} C, above its own alarm" if flagged else ""
+    if module.temperature_c > limit_c:
         return f"{module.temperature_c:g} C, want at most {limit_c:g}"
-    if ("module temperature high alarm", 0) in module.flags:
-        return f"{module.temperature_c:g} C, above its own alarm"
     return ""
+
+
+def _warm(module: EthtoolModule) -> str:
+    now_c, limit_c = module.temperature_c, module.temperature_warning_c
+    if now_c is None or limit_c is None or now_c <= limit_c:
+        return ""
+    return f"{now_c:g} C, above its warning at {limit_c:g} C"
+
+
+def _dim_lanes(module: EthtoolModule, light: dict[int, float]) -> str:
+    limit_dbm = module.rx_low_warning_dbm
+    dim = [each for each in light.items() if limit_dbm is not None and each[1] < limit_dbm]
+    return f"{_lanes(dim)}, below the module's warning at {limit_dbm:g} dBm" if dim else ""
 
 
 def _lanes_in_use(module: EthtoolModule, floor: float) -> dict[int, float]:

@@ -3,11 +3,13 @@
 CMIS (OSFP, QSFP-DD) and SFF-8636 (QSFP28) modules print other keys, so lines are read by key.
 All lanes of the form factor are printed, eight or four, also those that the module does not have.
 Copper has no power readings. ethtool 6.1 shows the flags of a CMIS lane one lane too late, so
-they are kept by name and are a hint beside the powers.
+they are kept by name and are a hint beside the powers. A module that leaves its thresholds empty
+has zeros there, which are no thresholds.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -23,13 +25,15 @@ TOOL: Final = "ethtool-module"
 _LINE: Final = regex(r"\t(\S.*?) *: (.*)")
 _POWER: Final = regex(
     r"(Rcvr signal avg optical power|Receiver signal OMA|Receiver signal average optical power"
-    r"|Transmit avg optical power) ?\(Channel (\d{1,2})\)"
+    r"|Transmit avg optical power|Laser output power)(?: ?\(Channel (\d{1,2})\))?"
 )
-_BIAS: Final = regex(r"Laser tx bias current \(Channel (\d{1,2})\)")
+_BIAS: Final = regex(r"Laser (?:tx )?bias current(?: \(Channel (\d{1,2})\))?")
 _MILLIAMPS: Final = regex(r"(\d+\.\d+) mA")
 _DBM: Final = regex(r"\d+\.\d+ mW / (-inf|-?\d+\.\d+) dBm")
 _FLAG: Final = regex(r"(.*?(?:high|low) (?:alarm|warning))(?: +\(C(?:hannel|han) (\d{1,2})\))?")
 _TEMPERATURE: Final = regex(r"(-?\d+\.\d+) degrees C / -?\d+\.\d+ degrees F")
+_HEAT: Final = "Module temperature high"
+_LIGHT: Final = "Laser rx power low"
 _CODED: Final = regex(r"0x[0-9a-f]{2} \((.*)\)")
 
 
@@ -37,7 +41,8 @@ _CODED: Final = regex(r"0x[0-9a-f]{2} \((.*)\)")
 class EthtoolModule:
     """A module. Powers by lane (from 1) in dBm, ``-inf`` is no light at all; lasers' bias in mA.
 
-    ``flags``: alarms and warnings that are on, with the lane where one is told, else 0.
+    Thresholds are the module's own, None where it has none. ``flags``: alarms and warnings that are
+    on, with the lane where one is told, else 0.
     """
 
     identifier: str  # "OSFP 8X Pluggable Transceiver"
@@ -46,8 +51,10 @@ class EthtoolModule:
     state: str | None  # "ModuleReady", of CMIS only
     fault: str | None
     temperature_c: float | None
+    temperature_alarm_c: float | None
     temperature_warning_c: float | None
     rx_low_alarm_dbm: float | None
+    rx_low_warning_dbm: float | None
     rx_dbm: tuple[tuple[int, float], ...]
     tx_dbm: tuple[tuple[int, float], ...]
     bias_ma: tuple[tuple[int, float], ...]
@@ -78,10 +85,10 @@ def _module(values: list[tuple[str, str]], text: str) -> EthtoolModule:
     bias, flags = {}, []
     for key, value in values:
         if power := _POWER.fullmatch(key):
-            side = "tx" if power[1].startswith("Transmit") else "rx"
-            powers[side][int(power[2])] = float(only(_DBM, value, text, TOOL)[1])
+            side = "rx" if power[1].startswith(("Rcvr", "Receiver")) else "tx"
+            powers[side][int(power[2] or 1)] = float(only(_DBM, value, text, TOOL)[1])
         elif laser := _BIAS.fullmatch(key):
-            bias[int(laser[1])] = float(only(_MILLIAMPS, value, text, TOOL)[1])
+            bias[int(laser[1] or 1)] = float(only(_MILLIAMPS, value, text, TOOL)[1])
         elif (flag := _FLAG.fullmatch(key)) and only("On|Off", value, text, TOOL)[0] == "On":
             flags.append((" ".join(flag[1].lower().split()), int(flag[2] or 0)))
     lanes = sorted(powers["rx"])
@@ -94,8 +101,10 @@ def _module(values: list[tuple[str, str]], text: str) -> EthtoolModule:
         state=_coded(singles, "Module State", text),
         fault=_coded(singles, "Module Fault Cause", text),
         temperature_c=_degrees(singles, "Module temperature", text),
-        temperature_warning_c=_degrees(singles, "Module temperature high warning threshold", text),
-        rx_low_alarm_dbm=_dbm(singles, "Laser rx power low alarm threshold", text),
+        temperature_alarm_c=_degrees(singles, f"{_HEAT} alarm threshold", text) or None,
+        temperature_warning_c=_degrees(singles, f"{_HEAT} warning threshold", text) or None,
+        rx_low_alarm_dbm=_dbm(singles, f"{_LIGHT} alarm threshold", text),
+        rx_low_warning_dbm=_dbm(singles, f"{_LIGHT} warning threshold", text),
         rx_dbm=tuple(sorted(powers["rx"].items())),
         tx_dbm=tuple(sorted(powers["tx"].items())),
         bias_ma=tuple(sorted(bias.items())),
@@ -112,7 +121,8 @@ def _degrees(singles: dict[str, str], key: str, text: str) -> float | None:
 
 
 def _dbm(singles: dict[str, str], key: str, text: str) -> float | None:
-    return float(only(_DBM, singles[key], text, TOOL)[1]) if key in singles else None
+    found = float(only(_DBM, singles[key], text, TOOL)[1]) if key in singles else -math.inf
+    return None if math.isinf(found) else found
 
 
 ETHTOOL_MODULE: Final = Reader(

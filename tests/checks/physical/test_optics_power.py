@@ -113,13 +113,83 @@ def test_a_flag_alone_is_a_warning(judged: Any) -> None:
     assert (verdict.status, verdict.cause) == (Status.WARN, FLAGGED)
 
 
-def test_the_modules_own_threshold_counts(judged: Any) -> None:
-    line = "\tLaser rx power low alarm threshold        : 1.0500 mW / 0.21 dBm\n"
-    assert judged(CHECK, said(GOOD + line)).verdict.cause is DARK
-    line = "\tModule temperature high warning threshold : 52.00 degrees C / 125.60 degrees F\n"
-    hot = judged(CHECK, said(GOOD + line)).verdict
-    assert hot.cause is HOT
-    assert "52.03 C, want at most 52" in hot.reason
+def threshold(name: str, value: str) -> str:
+    """A line of the thresholds that a module prints."""
+    return f"\t{name + ' threshold':<41} : {value}\n"
+
+
+def heat(alarm: str, warning: str) -> str:
+    return (
+        GOOD
+        + threshold("Module temperature high alarm", f"{alarm} degrees C / 0.00 degrees F")
+        + threshold("Module temperature high warning", f"{warning} degrees C / 0.00 degrees F")
+    )
+
+
+def light(alarm: str, warning: str) -> str:
+    return (
+        GOOD
+        + threshold("Laser rx power low alarm", f"0.5000 mW / {alarm} dBm")
+        + threshold("Laser rx power low warning", f"0.5000 mW / {warning} dBm")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "cause", "words"),
+    [
+        (heat("52.00", "50.00"), Status.FAIL, HOT, "52.03 C, want at most 52"),
+        (heat("75.00", "52.00"), Status.WARN, HOT, "52.03 C, above its warning at 52 C"),
+        (heat("75.00", "70.00"), Status.PASS, None, "0.18 dBm"),
+        # An active cable that leaves its thresholds empty; one that leaves the warning empty.
+        (heat("0.00", "0.00"), Status.PASS, None, "0.18 dBm"),
+        (heat("75.00", "0.00"), Status.PASS, None, "0.18 dBm"),
+        (light("0.21", "0.40"), Status.FAIL, DARK, "lane 3 at 0.18 dBm, want at least 0.21 dBm"),
+        (light("-9.00", "0.20"), Status.WARN, DARK,
+         "lane 3 at 0.18 dBm, below the module's warning at 0.2 dBm"),
+        (light("-9.00", "-7.00"), Status.PASS, None, "0.18 dBm"),
+    ],
+)  # fmt: skip
+def test_beyond_its_alarm_it_fails_and_beyond_its_warning_it_warns(
+    judged: Any, text: str, status: Status, cause: Cause | None, words: str
+) -> None:
+    verdict = judged(CHECK, said(text)).verdict
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert words in verdict.reason
+
+
+def test_an_empty_threshold_hides_no_dark_lane(judged: Any) -> None:
+    """0 mW is -inf dBm, and nothing is below that."""
+    dark = lane(4, bias="6.92 mA", sent="1.2450 mW / 0.95 dBm", received="0.0000 mW / -inf dBm")
+    for name in ("alarm", "warning"):
+        dark += threshold(f"Laser rx power low {name}", "0.0000 mW / -inf dBm")
+    verdict = judged(CHECK, said(dark)).verdict
+    assert (verdict.status, verdict.cause) == (Status.FAIL, DARK)
+    assert "no light on lane 4, want at least -10 dBm" in verdict.reason
+
+
+def test_a_latched_flag_of_heat_is_a_warning_where_the_module_says_how_hot_is_too_hot(
+    judged: Any,
+) -> None:
+    """Flags stay until they are read: it may have been hot last month."""
+    old = "Module temperature high alarm             : Off"
+    assert old in GOOD
+    verdict = judged(CHECK, said(heat("75.00", "70.00").replace(old, old.replace("Off", "On"))))
+    assert (verdict.verdict.status, verdict.verdict.cause) == (Status.WARN, FLAGGED)
+
+
+def test_an_sfp28_has_one_lane_and_prints_no_number_of_it(judged: Any) -> None:
+    head = GOOD[: GOOD.index("\tLaser tx bias")]
+    text = head + (
+        "\tLaser bias current                        : 6.750 mA\n"
+        "\tLaser output power                        : 0.9512 mW / -0.22 dBm\n"
+        "\tReceiver signal average optical power     : %s\n"
+        "\tLaser rx power low alarm                  : Off\n"
+    )
+    fine = judged(CHECK, said(text % "0.8822 mW / -0.54 dBm")).verdict
+    assert fine.status is Status.PASS
+    assert "-0.54 dBm on its darkest lane of 1" in fine.reason
+    dark = judged(CHECK, said(text % "0.0001 mW / -40.00 dBm")).verdict
+    assert (dark.status, dark.cause) == (Status.FAIL, DARK)
 
 
 def test_a_lane_far_below_the_others(judged: Any) -> None:
