@@ -98,7 +98,11 @@ from commcheck.nccl.environment.causes import (
     TRAFFIC_CLASS,
     TUNING,
 )
-from commcheck.nccl.environment.causes_given import NO_RDMA_DEVICE, NOT_HANDED_ON
+from commcheck.nccl.environment.causes_given import (
+    NO_RDMA_DEVICE,
+    NOT_HANDED_ON,
+    RANK_TABLE_BEGUN,
+)
 from commcheck.nccl.environment.judge import ID, TITLE
 from commcheck.nccl.environment.judge import judge as judge_case
 from commcheck.nccl.environment.model import Environment, HostFacts, Layer
@@ -266,5 +270,6 @@ CHECK = Check(
         HCCL_VALUE,
         HCCL_TUNING,
         RANK_TABLE,
+        RANK_TABLE_BEGUN,
     ),
 )

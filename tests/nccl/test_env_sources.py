@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from commcheck.errors import UsageError
 from commcheck.model import Host, Kind, Status
 from commcheck.nccl.environment.causes import RANK_TABLE
+from commcheck.nccl.environment.causes_given import RANK_TABLE_BEGUN
 from commcheck.nccl.environment.documents import declared
 from commcheck.nccl.environment.model import Layer, Setting, effective
 from commcheck.nccl.environment.names import default_of, is_kept, nearest, params
@@ -340,8 +341,7 @@ TABLES = [
     (table(NPU_0, ("1", "node-02", "0", "192.0.2.1")), "device_ip 192.0.2.1 stands there 2 times"),
     (table(NPU_0, ("0", "node-02", "0", "192.0.2.2")), "rank_id 0 stands there 2 times"),
     (table(NPU_0, ("1", "node-01", "0", "192.0.2.2")), "device_id 0 of node-01 stands there 2"),
-    (table(NPU_0, NPU_1, status="initializing"), "it is not complete yet"),
-    ('{"status": "initializing"}', "it is not complete yet; MindCluster completes it"),
+    (table(NPU_0, NPU_1, status="complete"), "its status is 'complete', want 'completed'"),
     (GROUPS, ""),
     (table(NPU_0, NPU_1, server_count="2"), ""),
     (table(NPU_0, NPU_1, server_count="3"), "server_count is 3, and server_list has 2"),
@@ -386,6 +386,68 @@ def test_a_rank_table(text: str, fault: str, tmp_path: Path) -> None:
     cause = RANK_TABLE if fault else None
     assert (finding.verdict.cause, finding.verdict.status is Status.FAIL) == (cause, bool(fault))
     assert "a rank table, NPUs: " in str(analysis.screen)
+
+
+BEGUN = '{"status": "initializing", "server_list": [], "server_count": "0", "version": "1.0"}'
+MAP = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: rings-config-train
+data:
+  hccl.json: |
+    {
+        "status":"initializing"
+    }
+"""
+JOB = """\
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  tasks:
+  - name: worker
+    template:
+      spec:
+        volumes: [{name: shm, emptyDir: {medium: Memory}}]
+        containers:
+        - name: train
+          env: [{name: HCCL_CONNECT_TIMEOUT, value: "1200"}]
+          volumeMounts: [{name: shm, mountPath: /dev/shm}]
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BEGUN,
+        '{"status": "initializing"}',
+        '{"status": "initializing", "server_list": null, "server_count": "", "version": ""}',
+        table(NPU_0, NPU_1, status="initializing"),
+        MAP.replace("metadata:\n", "metadata:\n  resourceVersion: '4711'\n"),
+    ],
+)
+def test_a_rank_table_that_mindcluster_has_not_filled_in_is_told_so(
+    text: str, tmp_path: Path
+) -> None:
+    """It names nobody yet: no number of it contradicts another, and no NPU has to be asked."""
+    (tmp_path / "hccl.json").write_text(text)
+    (finding,) = analyse_env([str(tmp_path / "hccl.json")]).results[0].findings
+    assert (finding.verdict.status, finding.verdict.cause) == (Status.FAIL, RANK_TABLE_BEGUN)
+    assert "MindCluster has not filled it in yet" in finding.verdict.reason
+
+
+def test_the_rank_table_of_a_manifest_is_filled_in_later(tmp_path: Path) -> None:
+    """MindCluster's own examples apply it so: nothing is wrong before the job runs."""
+    (tmp_path / "map.yaml").write_text(MAP)
+    (tmp_path / "job.yaml").write_text(MAP + JOB)
+    (alone,) = analyse_env([str(tmp_path / "map.yaml")]).results[0].findings
+    assert alone.verdict.kind is Kind.UNDECIDABLE
+    assert "MindCluster fills it in when the job's pods have NPUs" in alone.verdict.reason
+    assert "kubectl get configmap" in str(alone.verdict)
+    job = analyse_env([str(tmp_path / "job.yaml")])
+    assert not [f for f in job.results[0].findings if f.verdict.status is Status.FAIL]
 
 
 def findings(*files: str, inventory: dict[str, Host] | None = None) -> dict[str, set[Status]]:

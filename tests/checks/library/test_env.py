@@ -56,7 +56,11 @@ from commcheck.nccl.environment.causes import (
     TRAFFIC_CLASS,
     TUNING,
 )
-from commcheck.nccl.environment.causes_given import NO_RDMA_DEVICE, NOT_HANDED_ON
+from commcheck.nccl.environment.causes_given import (
+    NO_RDMA_DEVICE,
+    NOT_HANDED_ON,
+    RANK_TABLE_BEGUN,
+)
 from commcheck.nccl.environment.model import Layer
 from commcheck.nccl.processes import Process, Users
 from tests.checks.conftest import RAIL, Judge
@@ -160,7 +164,7 @@ def test_what_ranks_see_around_them(judged: Judge, ranks: str, told: str, cause:
 def test_causes_that_need_more_than_one_host_are_declared() -> None:
     """Found in files only, or with facts that these answers do not hold: tested by their rules."""
     others = {GID, TRAFFIC_CLASS, RAIL_ONLY, LIBRARIES, OVERRIDDEN, SHARED_MEMORY, RANK_TABLE,
-              NOT_HANDED_ON, NO_RDMA_DEVICE}  # fmt: skip
+              NOT_HANDED_ON, NO_RDMA_DEVICE, RANK_TABLE_BEGUN}  # fmt: skip
     assert {id(cause) for cause in others} < {id(cause) for cause in CHECK.causes}
     told = (*vars(causes).values(), *vars(causes_given).values())
     every = [each for each in told if isinstance(each, Cause)]

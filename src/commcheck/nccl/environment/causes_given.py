@@ -1,4 +1,4 @@
-"""What ranks are not given by their launcher or their container."""
+"""What ranks are not given by their launcher, their container or their cluster."""
 
 from __future__ import annotations
 
@@ -40,4 +40,24 @@ NO_RDMA_DEVICE: Final = cause_of(
         "若由 webhook 注入，则在运行中的 Pod 可见：请提供 kubectl get pod -o yaml。",
     ),
     "kubectl describe nodes | grep -A 15 ^Allocatable",
+)
+RANK_TABLE_BEGUN: Final = cause_of(
+    "env-rank-table-begun",
+    Words("The rank table is not filled in yet", "rank table 尚未填写完成"),
+    Words(
+        "MindCluster (Ascend Operator, formerly hccl-controller) writes who takes part when every "
+        "pod of the job has its NPUs. No rank can begin before; while pods start that is right.",
+        "MindCluster（Ascend Operator，旧版为 hccl-controller）在作业的每个 Pod 都分到 NPU 后"
+        "才写入成员列表。在此之前所有 rank 都无法开始；Pod 启动期间属正常。",
+    ),
+    Words(
+        "Shows the pods that do not run: describe those of the job. Where all run, look whether "
+        "each has the annotation ascend.kubectl.kubernetes.io/ascend-910-configuration, which the "
+        "device plugin writes, and read the writer's log: kubectl logs -n mindx-dl "
+        "deploy/ascend-operator-manager.",
+        "查看未运行的 Pod，并 describe 其中属于该作业的。若全部运行，检查每个 Pod 是否有 device "
+        "plugin 写入的注解 ascend.kubectl.kubernetes.io/ascend-910-configuration，并查看写入者"
+        "日志：kubectl logs -n mindx-dl deploy/ascend-operator-manager。",
+    ),
+    "kubectl get pods -A -o wide | grep -v Running",
 )

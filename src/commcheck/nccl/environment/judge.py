@@ -88,6 +88,9 @@ def _nothing_wrong(case: Case, judgement: Judgement) -> Verdict:
     files = sorted({who for one in case.environments if one.kind == CONF for who in one.who})
     if case.tables and not case.environments:
         npus = sum(len(table.npus) for table in case.tables)
+        table = judgement.rulings["HENV-014"]
+        if table.state == "unknown":
+            return replace(undecidable(table.why, turn_on=table.turn_on), measured=measured)
         return passed(f"the rank table names {npus} NPUs, each once", measured=measured)
     if not case.environments:
         why = "there is no environment in the input"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -44,7 +45,8 @@ class RankTable:
     """The NPUs of one job. ``status``: "completed" where it may be used.
 
     ``listed``: the servers, one for each entry; ``count``: how many it says they are, "" where it
-    does not. ``whole``: HCCL reads it as it is, and not one of several in a file.
+    does not. ``whole``: HCCL reads it as it is, and not one of several in a file. ``planned``: it
+    stands in a manifest that is applied, before MindCluster fills it in.
     """
 
     where: str
@@ -54,6 +56,12 @@ class RankTable:
     count: str
     pods: tuple[SuperPod, ...]
     whole: bool
+    planned: bool = False
+
+    @property
+    def is_begun(self) -> bool:
+        """True where MindCluster has not written yet who takes part."""
+        return self.status == _BEGUN
 
     @property
     def servers(self) -> int:
@@ -63,12 +71,9 @@ class RankTable:
     @property
     def faults(self) -> Iterator[str]:
         """What no rank table may say."""
-        if self.status and self.status != "completed":
-            yield (
-                f"its status is {self.status!r}: it is not complete yet; MindCluster completes it "
-                "(hccl-controller, ascend-operator) when every pod has its NPUs"
-            )
-        elif self.whole:
+        if self.status not in ("", "completed", _BEGUN):
+            yield f"its status is {self.status!r}, want 'completed'"
+        elif self.whole and not self.is_begun:
             yield from self._servers()
             yield from self._ranks()
             yield from self._addresses()
@@ -160,8 +165,9 @@ def rank_tables(text: str, where: str) -> tuple[RankTable, ...]:
         told = None
     if not isinstance(told, dict) or "kind" in told:
         # MindCluster keeps it in a map, rings-config-JOB.
+        planned = _OF_CLUSTER not in text
         return tuple(
-            table
+            replace(table, planned=planned)
             for name, data in config_maps(documents(text)).items()
             for key, value in data.items()
             if isinstance(value, str)
@@ -212,6 +218,8 @@ _SUPER_POD: Final = "1.2"
 
 _BEGUN: Final = "initializing"
 """The status of a table of MindCluster that names nobody yet."""
+_OF_CLUSTER: Final = "resourceVersion"
+"""In what ``kubectl get -o yaml`` prints, and in no manifest that is applied."""
 _IS_BEGUN: Final = regex(rf'"status"\s*:\s*"{_BEGUN}"')
 
 

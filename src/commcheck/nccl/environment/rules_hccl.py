@@ -8,9 +8,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from commcheck.nccl.environment import causes
+from commcheck.model import Cause
+from commcheck.nccl.environment import causes, causes_given
 from commcheck.nccl.environment.model import CONF, Case, Environment, HostFacts
 from commcheck.nccl.environment.names import nearest
+from commcheck.nccl.environment.ranktable import RankTable
 from commcheck.nccl.environment.rule import UNSET, EnvRule, each, fail, warn
 from commcheck.nccl.environment.rules_network import HOST
 from commcheck.nccl.environment.values import number
@@ -238,18 +240,29 @@ def _ascend_level(one: Environment, _host: HostFacts) -> Ruling:
 def _rank_table(case: Case) -> Ruling:
     if not case.tables:
         return other("no rank table is given")
-    return wrong(
-        *(
-            Found(
-                rule="HENV-014",
-                cause=causes.RANK_TABLE,
-                reason=f"{table.where}: {fault}",
-                evidence=(table.where,),
-            )
-            for table in case.tables
-            for fault in islice(table.faults, _FAULTS_MOST)
+    planned = [table for table in case.tables if table.planned and table.is_begun]
+    if planned == list(case.tables):
+        where = planned[0].where
+        return unknown(
+            f"{where} is what is applied: MindCluster fills it in when the job's pods have NPUs",
+            "give that of the cluster (kubectl get configmap -o yaml), or hccl.json of a pod",
         )
+    begun = (
+        _of_table(table, causes_given.RANK_TABLE_BEGUN, "MindCluster has not filled it in yet")
+        for table in case.tables
+        if table.is_begun and table not in planned
     )
+    faults = (
+        _of_table(table, causes.RANK_TABLE, fault)
+        for table in case.tables
+        for fault in islice(table.faults, _FAULTS_MOST)
+    )
+    return wrong(*begun, *faults)
+
+
+def _of_table(table: RankTable, cause: Cause, what: str) -> Found:
+    reason = f"{table.where}: {what}"
+    return Found(rule="HENV-014", cause=cause, reason=reason, evidence=(table.where,))
 
 
 _FAULTS_MOST: Final = 20
