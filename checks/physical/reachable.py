@@ -4,7 +4,8 @@ Why: What cannot be asked cannot be called healthy. A host that does not answer 
 own, never a pass, and nothing above it is judged.
 Reads: the session itself: host name, kernel and rights, from the runner's first answer.
 By hand: ``ssh -v HOST true``, with the address, user and port of the inventory; then
-``ssh HOST 'sh -c "echo ok"'``.
+``ssh HOST 'sh -c "echo ok"'``. Where the inventory names a Prometheus server, a note of the run
+says whether exporters still answer on a host that is silent.
 
 Where no session can be opened the code says how far it came:
 

@@ -22,7 +22,8 @@ from commcheck.inventory.endpoint import endpoint
 from commcheck.jobs.office import Office
 from commcheck.judge import gate_fleet, judge_host, waived
 from commcheck.lazy import dataclass
-from commcheck.metrics.fleet import gather, subjects_of
+from commcheck.metrics import unreached
+from commcheck.metrics.fleet import Fleet, gather, subjects_of
 from commcheck.model import Host, Result, Verdict
 from commcheck.plan import HostPlan
 from commcheck.prepare import Prepared, plan_of
@@ -67,6 +68,7 @@ class Climber:
     notes: list[str] = field(default_factory=list)
     early: list[str] = field(default_factory=list)  # told before there was a first event
     begun: bool = False
+    fleet: Fleet | None = None  # what monitoring told
     post: Post | None = None  # in a worker: to the process that writes the folder
     parsed: Parsed = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -162,9 +164,9 @@ class Climber:
         """Ask what watches the hosts, once for all of them that will be visited now."""
         ended = self.stored.ended if self.stored is not None else {}
         visits = [visit for name, visit in self.visits.items() if name not in ended]
-        fleet = gather((each.plan.host, subjects_of(each.plan)) for each in visits)
+        self.fleet = gather((each.plan.host, subjects_of(each.plan)) for each in visits)
         for visit in visits:
-            visit.fleet = fleet
+            visit.fleet = self.fleet
 
     def _begin(self, plan: Plan) -> None:
         """The first events. A run that goes on has them, unless it was killed between the two."""
@@ -260,6 +262,10 @@ class Climber:
         for result in changed:
             self.folder.event(events.result_event(result))
         self.results.extend(changed)
+        silent = {name for name, code in self.reached.items() if code in unreached.SILENT}
+        hosts = [plan.host for plan in self.prepared.climb.hosts if plan.host.name in silent]
+        for line in unreached.told_of(self.fleet, hosts) if self.fleet is not None else ():
+            self.note(line)
         notes, today = Notes(), self.info.started.date()
         warn_of_void([each.waiver for each in self.prepared.granted], notes, today)
         warn_of_unused(self.prepared.granted, self.results, notes, today)
