@@ -47,18 +47,56 @@ def test_a_disk_that_keeps_no_word_of_it_keeps_no_run_from_its_end() -> None:
     assert "deadline of 0.05 s is over" in str(said)
 
 
-def test_a_machine_without_a_thread_left_stops_all_the_same(
+def scarce(_self: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_a_machine_without_a_thread_left_stops_all_the_same_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def scarce(_self: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    stop = Stop(lambda _text: pytest.fail("there is no thread to say it in"))
+    said: list[str] = []
+    stop = Stop(said.append)
     with stop.on_signals():
         monkeypatch.setattr(threading.Thread, "start", scarce)
         os.kill(os.getpid(), signal.SIGTERM)
         until(stop.event.is_set)
     assert stop.exit_code == 143
+    assert "SIGTERM: ending every session" in str(said)
+
+
+def test_a_run_that_begins_without_a_thread_left_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threading.Thread, "start", scarce)
+    stop = Stop(lambda _text: pytest.fail("there is no thread to say it in"))
+    with stop.on_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        until(stop.event.is_set)
+    assert stop.exit_code == 143
+
+
+def test_a_signal_that_comes_while_a_thread_is_being_started_waits_for_nothing() -> None:
+    """threading holds a lock then, and whoever starts another thread there waits for himself."""
+    said: list[str] = []
+    stop = Stop(said.append)
+    with stop.on_signals(), threading._active_limbo_lock:  # type: ignore[attr-defined] # of CPython
+        os.kill(os.getpid(), signal.SIGTERM)
+        until(lambda: said)
+    assert stop.exit_code == 143
+
+
+def test_words_that_hang_hold_up_no_end() -> None:
+    over = threading.Event()
+
+    def hang(_text: str) -> None:
+        over.wait(30)
+
+    stop = Stop(hang)
+    began = time.monotonic()
+    with stop.on_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert time.monotonic() - began < 10
+    over.set()
 
 
 def test_a_run_that_cannot_go_on_gives_the_terminal_back(

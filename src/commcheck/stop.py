@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import sys
 import threading
@@ -37,6 +38,9 @@ def leaving_in_order() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+_SAID_S: Final = 1.0
+"""For the words to be said: a disk that hangs holds up no end."""
+
 _TOLD: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -47,6 +51,7 @@ class Stop:
     say: Callable[[str], None]
     event: threading.Event = field(default_factory=threading.Event)
     exit_code: int = 0
+    signalled: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
 
     @contextmanager
     def on_signals(self, deadline_s: float = 0.0) -> Iterator[None]:
@@ -54,6 +59,11 @@ class Stop:
 
         ``deadline_s`` > 0 stops the run in order after that many seconds.
         """
+        # A handler runs between two steps of the main thread and may neither wait for its locks nor
+        # start a thread, which does: the words are said by one that is there before.
+        speaker = threading.Thread(target=self._speak, name="signals", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no thread is to be had: the run ends unsaid
+            speaker.start()
         before = {number: signal.signal(number, self._on_signal) for number in EXIT_CODES}
         timer = threading.Timer(deadline_s, self._on_deadline, [deadline_s])
         timer.daemon = True
@@ -65,6 +75,9 @@ class Stop:
             timer.cancel()
             for number, handler in before.items():
                 signal.signal(number, handler)
+            self.signalled.put("")
+            if speaker.ident is not None:
+                speaker.join(_SAID_S)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         code = EXIT_CODES[signal.Signals(number)]
@@ -72,16 +85,14 @@ class Stop:
             os._exit(code)  # the operator asked twice; files are whole, they are renamed into place
         self.exit_code = code
         self.event.set()
-        # A handler runs between two steps of the main thread and must not wait for its locks.
-        word = threading.Thread(target=self._announce, args=[signal.Signals(number).name])
-        with contextlib.suppress(RuntimeError):  # no thread is to be had
-            word.start()
+        self.signalled.put(signal.Signals(number).name)
 
-    def _announce(self, name: str) -> None:
-        with contextlib.suppress(NotKept):  # the run ends by that, too
-            self.say(
-                f"{name}: ending every session and writing the reports; once more quits at once"
-            )
+    def _speak(self) -> None:
+        while name := self.signalled.get():
+            with contextlib.suppress(NotKept):  # the run ends by that, too
+                self.say(
+                    f"{name}: ending every session and writing the reports; once more quits at once"
+                )
 
     def _on_deadline(self, deadline_s: float) -> None:
         self.event.set()
