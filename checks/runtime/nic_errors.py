@@ -3,8 +3,8 @@
 Why: A look at a host sees the counters of now; a cable that errs under load, or a link that was
 lost at night, shows only over hours. Monitoring has kept them all along.
 Reads: the Prometheus server that the inventory names (``commcheck_prometheus_url``), once for all
-of its hosts: node_exporter's infiniband collector, or npu-exporter, over the last day by the
-quarter of an hour. One verdict for each host.
+of its hosts: node_exporter's infiniband collector, npu-exporter, or AWS's EFA node exporter, over
+the last day by the quarter of an hour. One verdict for each host.
 By hand: in the server's expression browser,
 ``increase(node_infiniband_link_downed_total[1d]) > 0``, and the same of ``symbol_error_total``,
 ``port_errors_received_total``, ``local_ack_timeout_errors_total`` and
@@ -15,7 +15,8 @@ On the switch: its own counters of the port in the same hours.
 Healthy though odd: a link goes down when its switch is upgraded. Time-outs come in hundreds from a
 job that died, so they fail only where they go on through the last hour. A fabric that sprays
 packets (``commcheck_adaptive_routing: true``, as InfiniBand does by itself) or is lossy by design
-counts packets out of order.
+counts packets out of order. EFA sends again by itself, drops what is under way to a job that ended,
+and AWS names no limit: it warns only where that goes on through the last hour.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from commcheck.counters import length
 from commcheck.errors import Unjudgeable
 from commcheck.expect import ADAPTIVE_ROUTING, FLOW_CONTROL
 from commcheck.lazy import dataclass
-from commcheck.metrics.catalog import COUNTERS, NPU_COUNTERS
+from commcheck.metrics.catalog import COUNTERS, EFA_COUNTERS, NPU_COUNTERS
 from commcheck.metrics.grown import Port, ports
 from commcheck.metrics.reading import FAULT_METRICS, Metrics
 from commcheck.metrics.wanted import URL
@@ -62,6 +63,7 @@ DISORDER = (
     "roce_out_of_order_num",
 )
 """As the kernel and hccn_tool name them (NVIDIA, Understanding mlx5 Linux counters)."""
+_BY_DEVICE = (*COUNTERS, *EFA_COUNTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,27 @@ LOST = Cause(
     ),
     remedies=(LOG,),
 )
+EFA_LOST = Cause(
+    slug="nic-efa-loss-before",
+    title=Words("EFA goes on losing packets", "EFA 持续丢包"),
+    meaning=Words(
+        "Through the last hour EFA dropped packets, changed paths or waited for peers: congestion, "
+        "a receiver that is not ready, or a peer that stopped.",
+        "过去一小时内 EFA 持续丢弃报文、切换路径或等待对端：网络拥塞、接收端未就绪，"
+        "或对端停止响应。",
+    ),
+    remedies=(
+        Remedy(
+            command="commcheck run -i INVENTORY -l {host} -t physical.efa-counters",
+            effect=Words(
+                "Shows what each device counts now. On one host of a job it is that host, on many "
+                "the network: placement group, security group.",
+                "显示各设备当前计数。作业中仅一台异常属该主机问题，多台异常属网络问题：置放群组、安全组。",
+            ),
+            precondition=Words("None, it only reads.", "无，只读。"),
+        ),
+    ),
+)
 
 
 def judge(seen: Seen, machine: Machine, want: Want, limits: Limits) -> tuple[Verdict, ...]:
@@ -165,21 +188,21 @@ def judge_metrics(
     wanted = set(rails)
     found = {
         name: port
-        for name, port in ports(metrics, COUNTERS, "device").items()
+        for name, port in ports(metrics, _BY_DEVICE, "device").items()
         if not wanted or name in wanted
     }
     found |= ports(metrics, NPU_COUNTERS, "id")
     alive = [port for port in found.values() if port.silent_s <= limits.silent_s]
     wrong = _wrong(alive, metrics.names[0], by_design, limits)
-    is_told = not COUNTERS.keys().isdisjoint(metrics.lines)
+    is_told = not metrics.lines.keys().isdisjoint(_BY_DEVICE)
     missing = sorted(wanted - {port.name for port in alive}) if is_told else []
     if not alive or missing:
         whose = ", ".join(missing) or ", ".join(metrics.names)
         unknown = undecidable(
             f"{metrics.server} has no counters of {whose} of the last {length(limits.silent_s)}"
             f"{metrics.warned}",
-            turn_on="run node_exporter with its infiniband collector there, and have it scraped by "
-            "the host's name",
+            turn_on="run node_exporter with its infiniband collector there (on EFA: AWS's EFA node "
+            "exporter), and have it scraped by the host's name",
         )
         return (*wrong, unknown)
     if wrong:
@@ -205,11 +228,12 @@ def _clean(
             turn_on="ask again when the server has watched for longer",
         )
     told = {name for port in alive for name in port.there}
-    reason = f"none of {len(told)} counters of {len(counted)} ports grew in {length(covered)}"
+    still = told.difference(*(port.added for port in alive))
+    reason = f"none of {len(still)} {'' if still == told else 'other '}counters of {len(counted)} ports grew in {length(covered)}"
     if young:
         names = ", ".join(port.name for port in young[:4])
         reason += f"; {names} watched for less than {length(limits.enough_s)}"
-    if is_told and told.isdisjoint((*TIMEOUTS, *DISORDER)):
+    if is_told and told.isdisjoint((*TIMEOUTS, *DISORDER, *EFA_COUNTERS)):
         # node_exporter has read hw_counters only since procfs could (prometheus/procfs#549).
         reason += "; lost packets are not counted: a newer node_exporter reads hw_counters, too"
     if mixed := [port for port in alive if by_design and _sum(port.added, DISORDER)]:
@@ -217,6 +241,8 @@ def _clean(
             f"; {_told(mixed[0], DISORDER)}: no loss where packets may overtake each other "
             f"({ADAPTIVE_ROUTING.name}: false where they may not)"
         )
+    if dropped := [port for port in alive if _sum(port.added, EFA_COUNTERS)]:
+        reason += f"; {_told(dropped[0], EFA_COUNTERS)}: EFA sends again what is lost"
     return passed(reason, measured={"ports": len(counted), "covered_s": round(covered)})
 
 
@@ -233,8 +259,11 @@ def _wrong(
         (LINK_LOST, FLAPS, flapping),
         (DAMAGED, DAMAGE, damaging),
         (LOST, loss, losing),
+        (EFA_LOST, EFA_COUNTERS, ()),
     ):
         hit = [port for port in alive if _sum(port.added, names)]
+        if cause is EFA_LOST:
+            hit = [port for port in hit if _goes_on(port, names, limits)]
         if not hit:
             continue
         say, shown = (failed, faulty) if faulty else (warned, hit)
@@ -271,7 +300,7 @@ CHECK = Check(
     want=Want,
     limits=Limits,
     judge=judge,
-    causes=(LINK_LOST, DAMAGED, LOST),
-    # Of EFA's ports node_exporter tells nothing, and where the network is TCP there are none.
-    platforms=frozenset({"gpu-roce", "gpu-ib", "ascend", UNKNOWN}),
+    causes=(LINK_LOST, DAMAGED, LOST, EFA_LOST),
+    # Where the network is TCP there are none.
+    platforms=frozenset({"gpu-roce", "gpu-ib", "gpu-efa", "ascend", UNKNOWN}),
 )

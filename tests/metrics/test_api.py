@@ -17,7 +17,7 @@ from commcheck.errors import Unjudgeable, UsageError
 from commcheck.metrics import api, fleet
 from commcheck.metrics.access import Access
 from commcheck.metrics.api import Grid, Server, ServerRefused, ServerSilent, read_matrix
-from commcheck.metrics.catalog import EFA, SUBJECTS, Query
+from commcheck.metrics.catalog import EFA, EFA_COUNTERS, SUBJECTS, Query
 from commcheck.metrics.wanted import read_names, read_selector, read_url
 from commcheck.model import Host
 from tests.metrics.stub import Reply, Stub, send, stub
@@ -346,6 +346,10 @@ def test_efa_is_told_by_the_exporter_that_aws_gives() -> None:
             told = fleet.gather([(host, frozenset({"load"}))], environment={})
             ((target, _), one) = next(iter(told.told.items()))
             assert fleet.share(one, target, ["gpu-1"])["series"].keys() == names
+        host = Host("gpu-1", variables | {"commcheck_platform": "gpu-efa"})
+        told = fleet.gather([(host, frozenset({"faults"}))], environment={})
+        ((target, _), one) = next(iter(told.told.items()))
+        assert fleet.share(one, target, ["gpu-1"])["series"].keys() == set(EFA_COUNTERS)
 
 
 def test_the_whole_has_an_end() -> None:

@@ -65,6 +65,9 @@ _REAL: Final = (
 """Not the ends of pods, of which a node has a hundred (Calico, Cilium, EKS, AKS, GKE): what passes
 there passes a real one, too, and with them the answer for a thousand nodes would be too long."""
 
+_EFA_ENDS: Final = ("", "_total")
+"""Of the names of AWS's fork of node_exporter, whose newer releases write the second."""
+
 LOAD: Final = (
     Query("sm", "DCGM_FI_PROF_SM_ACTIVE", MEAN),
     Query("engine", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", MEAN),
@@ -78,11 +81,10 @@ LOAD: Final = (
     Query("nic_tx", "node_infiniband_port_data_transmitted_bytes_total", RATE),
     Query("nic_rx", "node_infiniband_port_data_received_bytes_total", RATE),
     Query("nic_rate", "node_infiniband_rate_bytes_per_second"),
-    # AWS's fork of node_exporter, whose newer releases write _total.
     *(
         Query(f"nic_{way}", f"node_amazonefa_{way}_bytes{end}", RATE, EFA)
         for way in ("tx", "rx")
-        for end in ("", "_total")
+        for end in _EFA_ENDS
     ),
     Query("net_tx", "node_network_transmit_bytes_total", RATE, only=_REAL),
     Query("net_rx", "node_network_receive_bytes_total", RATE, only=_REAL),
@@ -118,12 +120,26 @@ NPU_COUNTERS: Final[Mapping[str, str]] = {
 }
 """hccn_tool's name of a counter, and npu-exporter's."""
 
+EFA_COUNTERS: Final = (
+    "rx_drops",
+    "retrans_timeout_events",
+    "unresponsive_remote_events",
+    "impaired_remote_conn_events",
+)
+"""The kernel's names (hw/efa/efa_verbs.c). Every release of the exporter has the first, newer ones
+what Nitro v4 and later count."""
+
 FAULTS: Final = (
     Query("xid", "DCGM_FI_DEV_XID_ERRORS"),  # the code of the last one, not how many there were
     # What stood there between two instants, before the next report took its place (45 after 79).
     Query("xid_most", "DCGM_FI_DEV_XID_ERRORS", MOST),
     *(Query(name, metric) for name, metric in COUNTERS.items()),
     *(Query(name, metric, family=NPU) for name, metric in NPU_COUNTERS.items()),
+    *(
+        Query(name, f"node_amazonefa_{name}{end}", family=EFA)
+        for name in EFA_COUNTERS
+        for end in _EFA_ENDS
+    ),
 )
 """What should not grow."""
 

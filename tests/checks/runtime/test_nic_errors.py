@@ -10,6 +10,7 @@ import pytest
 from checks.runtime.nic_errors import (
     CHECK,
     DAMAGED,
+    EFA_LOST,
     LINK_LOST,
     LOST,
     Limits,
@@ -179,6 +180,32 @@ def test_a_rail_without_a_series_is_named() -> None:
     assert "no counters of mlx5_3" in verdicts[0].reason
 
 
+@pytest.mark.parametrize(
+    ("tail", "status", "cause", "says"),
+    [
+        ((7,), Status.PASS, None, "none of 2 counters of 1 ports grew"),
+        # A job that ended: what was under way to it is dropped.
+        ((0, 900, 900, 900, 900, 900), Status.PASS, None, "none of 1 other counters of 1 ports"),
+        ((0, 2, 3, 4, 5), Status.PASS, None, "rx_drops +5 in 24 h"),
+        ((0, 100, 200, 300, 400), Status.WARN, EFA_LOST, "rx_drops +400 in 24 h"),
+    ],
+)
+def test_efa_sends_again_by_itself_and_is_warned_of_where_that_goes_on(
+    tail: Sequence[float], status: Status, cause: Cause | None, says: str
+) -> None:
+    metrics = watched(("rx_drops", tail), ("retrans_timeout_events", (3,)))
+    (verdict,) = judge_metrics(metrics, RAILS, by_design=False, limits=Limits())
+    assert (verdict.status, verdict.cause) == (status, cause)
+    assert says in verdict.reason
+
+
+def test_efa_that_no_exporter_tells_of_is_unknown() -> None:
+    machine = Machine("gpu-01", "gpu-efa", rails=(Rail(0, "rdmap79s0", fabric=True),))
+    (verdict,) = judge(Seen(watched()), machine, want("http://p"), Limits())
+    assert verdict.kind is Kind.UNDECIDABLE
+    assert "AWS's EFA node exporter" in verdict.reason
+
+
 def test_npus_have_ports_of_their_own() -> None:
     metrics = watched(("link_up_num", (2, 9)), label="id")
     (verdict,) = judge_metrics(metrics, (), by_design=False, limits=Limits())
@@ -199,4 +226,4 @@ def test_the_judge_of_the_check() -> None:
     with pytest.raises(Unjudgeable, match="silent"):
         judge(Seen(Unread("silent", "ServerSilent")), machine, want("http://p"), Limits())
     assert CHECK.id == "runtime.nic-errors"
-    assert CHECK.platforms.isdisjoint({"gpu-tcp", "gpu-efa"})
+    assert "gpu-tcp" not in CHECK.platforms
