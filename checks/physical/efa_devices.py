@@ -17,6 +17,7 @@ from commcheck.expect import EFA_COUNT
 from commcheck.formats.fi_info import FI_INFO
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,9 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
         reason = f"libfabric does not open {', '.join(shut)}, want all {len(there)}"
         return failed(SOME, reason, measured=measured)
     if count is not None and len(opened) < count:
-        reason = f"{len(opened)} EFA devices, want {count}: {want.count.origin}"
+        reason = f"{many(len(opened), 'EFA device')}, want {count}: {want.count.origin}"
         return failed(FEWER, reason, measured=measured)
-    return passed(f"libfabric opens {len(opened)} EFA devices", measured=measured)
+    return passed(f"libfabric opens {many(len(opened), 'EFA device')}", measured=measured)
 
 
 CHECK = Check(

@@ -44,6 +44,7 @@ from commcheck.formats.nvidia_version import NVIDIA_VERSION, NvidiaVersion
 from commcheck.formats.systemctl import FABRIC_MANAGER_UNIT
 from commcheck.lazy import dataclass, regex
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
         return undecidable(f"NVLink fabric is completed, but not how it ended on {named}")
     if left_out := _left_out(seen, {gpu.index for gpu in told}):
         named = ", ".join(f"gpu{index}" for index in left_out)
-        reason = f"NVLink fabric completed on {len(told)} GPUs, and {named} tells of none"
+        reason = f"NVLink fabric completed on {many(len(told), 'GPU')}, and {named} tells of none"
         return warned(UNTOLD, reason, measured=measured)
     health = () if isinstance(seen.health, Unread) else seen.health
     if ill := {f"gpu{gpu.index}": said for gpu in health if (said := _ill(gpu))}:
@@ -234,7 +235,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
         say = failed if lasts else warned
         return say(UNHEALTHY if lasts else RECOVERING, f"NVLink fabric: {named}", measured=measured)
     well = ", all healthy" if health and all(gpu.told for gpu in health) else ""
-    reason = f"NVLink fabric completed on {len(told)} GPUs{well}"
+    reason = f"NVLink fabric completed on {many(len(told), 'GPU')}{well}"
     if unit == "failed":
         return warned(STOPPED, f"{reason}, but the unit failed since", measured=measured)
     return _by_release(seen, unit, f"{reason}, fabric manager {unit}", measured)

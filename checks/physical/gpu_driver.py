@@ -38,6 +38,7 @@ from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, DriverTrouble, Gp
 from commcheck.formats.own_job import OWN_JOB
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     else:
         where = "given to this container" if machine.in_container else "on PCI"
         wanted, by = max(on_pci, count), where
-    reason = f"{count} GPUs, want {wanted}: {by}"
+    reason = f"{many(count, 'GPU')}, want {wanted}: {by}"
     if count < wanted and job:
         reason += f"; asked from Slurm's job {job}, which sees only the GPUs that it was given"
         return warned(IN_JOB, reason, measured=measured, job=job)
@@ -287,15 +288,15 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     if count < wanted:
         return failed(MISSING, reason + _absent(seen, machine), measured=measured)
     if listed.corrupted:
-        reason = f"InfoROM is corrupted on {', '.join(listed.corrupted)} of {count} GPUs"
+        reason = f"InfoROM is corrupted on {', '.join(listed.corrupted)} of {many(count, 'GPU')}"
         return warned(INFOROM, reason, measured=measured)
     if machine.for_guests and want.count.value is None:
-        return warned(GUESTS, f"{count} GPUs; {held}", measured=measured)
+        return warned(GUESTS, f"{many(count, 'GPU')}; {held}", measured=measured)
     if count > wanted:
         return warned(MORE, reason, measured=measured)
     names = ", ".join(dict.fromkeys(gpu.name for gpu in listed.gpus))
     undeclared = "" if want.count.value is not None else "; their number is not declared"
-    return passed(f"{count} GPUs: {names}{undeclared}", measured=measured)
+    return passed(f"{many(count, 'GPU')}: {names}{undeclared}", measured=measured)
 
 
 def _absent(seen: Seen, machine: Machine) -> str:

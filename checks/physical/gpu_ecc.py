@@ -38,6 +38,7 @@ from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_recovery import NVIDIA_RECOVERY, RecoveryGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
         return undecidable(
             "the driver counts no memory errors of " + ", ".join(gpu.label for gpu in untold)
         )
-    return passed(f"no uncorrectable memory error on {len(gpus)} GPUs", measured=measured)
+    return passed(f"no uncorrectable memory error on {many(len(gpus), 'GPU')}", measured=measured)
 
 
 def _asking(asks: Mapping[int, str], cause: Cause) -> list[int]:

@@ -18,6 +18,7 @@ from commcheck.check import Check, Nothing, failed, passed, reads, undecidable, 
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
         return failed(PROHIBITED, reason, measured=measured, gpu=shut[0].index)
     if split := [gpu for gpu in gpus if gpu.mig]:
         told = ", ".join(gpu.label for gpu in split)
-        reason = f"MIG is on: {told} of {len(gpus)} GPUs; not for training over NVLink"
+        reason = f"MIG is on: {told} of {many(len(gpus), 'GPU')}; not for training over NVLink"
         if len(split) == len(gpus):
             return warned(SPLIT, reason, measured=measured, gpu=split[0].index)
         return failed(SPLIT_SOME, reason, measured=measured, gpu=split[0].index)
@@ -100,7 +101,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
         return undecidable(f"the driver does not tell the compute mode of {', '.join(untold)}")
     modes = sorted({gpu.compute_mode or "" for gpu in gpus})
     alone = "" if modes == [DEFAULT] else "; tools beside a job cannot use its GPU"
-    reason = f"{len(gpus)} GPUs whole, compute mode {', '.join(modes)}{alone}"
+    reason = f"{many(len(gpus), 'GPU')} whole, compute mode {', '.join(modes)}{alone}"
     return passed(reason, measured=measured)
 
 

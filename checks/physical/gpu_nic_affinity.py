@@ -34,6 +34,7 @@ from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.formats.nvidia_topo import NVIDIA_TOPO, NvidiaTopo
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,11 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, limits: Limits) -> Verdi
     far = {gpu: word for gpu, word in best.items() if word not in NEAR}
     measured = {"best_way": best}
     if not far:
-        return passed(f"each of {len(best)} GPUs has a NIC at PIX or PXB", measured=measured)
+        return passed(
+            f"each of {many(len(best), 'GPU')} has a NIC at PIX or PXB", measured=measured
+        )
     shown = ", ".join(f"{gpu} {word}" for gpu, word in list(far.items())[:8])
-    reason = f"{len(far)} of {len(best)} GPUs have no NIC at PIX or PXB: {shown}"
+    reason = f"{len(far)} of {many(len(best), 'GPU')} have no NIC at PIX or PXB: {shown}"
     if machine.in_vm:
         return warned(ALL_FAR, f"{reason}, in a guest, whose bus is flat", measured=measured)
     if len(far) == len(best):
@@ -128,8 +131,8 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, limits: Limits) -> Verdi
         )
     # Those that the inventory declares are all there: physical.rdma-device-count has passed.
     if len(best) > limits.gpus_per_nic * len(nics):
-        share = "one NIC" if len(nics) == 1 else f"{len(nics)} NICs"
-        return not_applicable(f"{len(best)} GPUs share {share}: not each can have one near")
+        share = "one NIC" if len(nics) == 1 else f"{many(len(nics), 'NIC')}"
+        return not_applicable(f"{many(len(best), 'GPU')} share {share}: not each can have one near")
     return failed(FAR, reason, measured=measured)
 
 

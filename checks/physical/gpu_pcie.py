@@ -15,6 +15,7 @@ from commcheck.check import Check, Nothing, failed, limit, passed, reads, undeci
 from commcheck.formats.nvidia_pcie import FIELDS, NVIDIA_PCIE, PcieGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
     if low:
         asleep = ", ".join(f"gpu{gpu.index}" for gpu in low)
         note = f"; lower generation of {asleep} not judged: no load"
-    return passed(f"{len(gpus)} GPUs with all their PCIe lanes{note}", measured=measured)
+    return passed(f"{many(len(gpus), 'GPU')} with all their PCIe lanes{note}", measured=measured)
 
 
 def _works(gpu: PcieGpu, limits: Limits) -> bool:

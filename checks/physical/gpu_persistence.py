@@ -16,6 +16,7 @@ from commcheck.check import Check, Nothing, passed, reads, undecidable, warned
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
         return warned(OFF, reason, measured=measured)
     if untold := [gpu.label for gpu in gpus if gpu.persistence is None]:
         return undecidable(f"the driver does not tell the persistence mode of {', '.join(untold)}")
-    return passed(f"persistence mode is on, {len(gpus)} GPUs", measured=measured)
+    return passed(f"persistence mode is on, {many(len(gpus), 'GPU')}", measured=measured)
 
 
 CHECK = Check(

@@ -29,6 +29,7 @@ from commcheck.expect import GPU_POWER_WATTS
 from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def judge(seen: Seen, _machine: Machine, want: Want, _limits: Nothing) -> Verdic
         reason = f"power limit in force {told}, set {held[0].limit_watts:g} W"
         return warned(OVERRULED, reason, measured=measured)
     limits = " or ".join(sorted({f"{gpu.limit_watts:g} W" for gpu in gpus}))
-    return passed(f"power limit {limits} on {len(gpus)} GPUs", measured=measured)
+    return passed(f"power limit {limits} on {many(len(gpus), 'GPU')}", measured=measured)
 
 
 def _least(gpu: NvidiaGpu) -> float:

@@ -34,6 +34,7 @@ from commcheck.formats.nvidia_recovery import NVIDIA_RECOVERY, RecoveryGpu
 from commcheck.formats.nvidia_remap import NVIDIA_REMAP, RemapGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,9 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, _limits: Nothing) -> Ve
         return undecidable(f"the driver tells nothing of replaced rows of {', '.join(untold)}")
     replaced = sum((row.uncorrectable or 0) + (row.correctable or 0) for row in seen.rows)
     remark = f"; {replaced} rows were replaced before" if replaced else ""
-    return passed(f"no repair of memory waits on {len(told_of)} GPUs{remark}", measured=measured)
+    return passed(
+        f"no repair of memory waits on {many(len(told_of), 'GPU')}{remark}", measured=measured
+    )
 
 
 def _named(row: RemapGpu, names: Mapping[str, str]) -> str:

@@ -38,6 +38,7 @@ from commcheck.formats.nvidia_gpu import NVIDIA_GPU, NvidiaGpu
 from commcheck.formats.nvidia_slowed import NVIDIA_SLOWED, SlowedGpu
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
     if held and len(held) < len(busy):
         reason = f"clocks set by hand on {_named(held)}, not on the other GPUs that work"
         return warned(HELD, reason, measured=measured)
-    said = f"none of {len(gpus)} GPUs is slowed by heat or power supply"
+    said = f"none of {many(len(gpus), 'GPU')} is slowed by heat or power supply"
     remarks = [
         f"{len(gpus) - len(busy)} without load" if len(busy) < len(gpus) else "",
         "clocks set by hand" if held else "",

@@ -17,6 +17,7 @@ from commcheck.formats.npu_smi import NPU_SMI, NpuSmi
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Wanted, Words
 from commcheck.npu import ASCEND, READS
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,15 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
     if got < wanted:
         of = want.count.origin if want.count.value is not None else "what the host itself shows"
         shown = ", ".join(map(str, ids))
-        reason = f"npu-smi lists {got} NPUs ({shown}), want {wanted}: {of}"
+        reason = f"npu-smi lists {many(got, 'NPU')} ({shown}), want {wanted}: {of}"
         return failed(LOST, reason, measured=measured)
     if found < got:
         return undecidable(
-            f"npu-smi lists {got} NPUs, and {found} are found in /dev and on PCI: the ports of "
-            "the others are not judged",
+            f"npu-smi lists {many(got, 'NPU')}, and {found} are found in /dev and on PCI: the "
+            "ports of the others are not judged",
             turn_on="give the session /dev/davinci*, or ask the host and not a container",
         )
-    return passed(f"npu-smi lists {got} NPUs, {seen.smi.chips[0].name}", measured=measured)
+    return passed(f"npu-smi lists {many(got, 'NPU')}, {seen.smi.chips[0].name}", measured=measured)
 
 
 CHECK = Check(

@@ -36,6 +36,7 @@ from commcheck.formats.nvidia_nvlink import BRIDGED, NVIDIA_NVLINK, NvlinkGpu
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass, regex
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,9 @@ def judge(seen: Seen, machine: Machine, want: Want, _limits: Nothing) -> Verdict
         )
     counts = sorted({gpu.active for gpu in gpus})
     each = " or ".join(map(str, counts))
-    return passed(f"{len(gpus)} GPUs with {each} NVLinks each, all active", measured=measured)
+    return passed(
+        f"{many(len(gpus), 'GPU')} with {each} NVLinks each, all active", measured=measured
+    )
 
 
 def _model(gpu: NvlinkGpu) -> Model | None:

@@ -30,6 +30,7 @@ from commcheck.check import (
 from commcheck.formats.nvlink_errors import NVLINK_ERRORS, LinkErrors
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,9 @@ def judge(seen: Seen, _machine: Machine, _want: Nothing, limits: Limits) -> Verd
     remark = (
         f"; {sum(filter(None, resent.values()))} packets resent" if any(resent.values()) else ""
     )
-    return passed(f"{len(links)} NVLinks without errors that matter{remark}", measured=measured)
+    return passed(
+        f"{many(len(links), 'NVLink')} without errors that matter{remark}", measured=measured
+    )
 
 
 def _named(link: LinkErrors) -> str:

@@ -38,6 +38,7 @@ from commcheck.formats.lspci import LSPCI_BRIDGES, PciDevice
 from commcheck.formats.nvidia_smi_list import NVIDIA_SMI_LIST, GpuList
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
     if on:
         reason = f"ACS redirects at root port {_slots(on)}, above where GPUs and NICs meet"
         return warned(AT_ROOT, reason, measured=measured)
-    return passed(f"no ACS redirection at {len(above)} bridges above NICs and GPUs")
+    return passed(f"no ACS redirection at {many(len(above), 'bridge')} above NICs and GPUs")
 
 
 def _slots(bridges: Sequence[PciDevice]) -> str:

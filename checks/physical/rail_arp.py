@@ -22,6 +22,7 @@ from commcheck.formats.ip_addresses import IP_ADDRESSES, IpAddresses
 from commcheck.formats.ipv4_conf import IPV4_CONF, Ipv4Conf
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Machine, Remedy, Verdict, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def judge(seen: Seen, machine: Machine, _want: Nothing, _limits: Nothing) -> Ver
     shared = _sharing(rails)
     measured = {"rails": len(rails), "sharing": sorted(netdev for netdev, _ in shared)}
     if not shared:
-        return passed(f"{len(rails)} rails, each in a subnet of its own", measured=measured)
+        return passed(f"{many(len(rails), 'rail')}, each in a subnet of its own", measured=measured)
     if unruled := list(_unruled(shared, seen)):
         netdev, why = unruled[0]
         reason = (

@@ -22,6 +22,7 @@ from commcheck.expect import GID_FAMILY
 from commcheck.formats.gid_table import GID_TABLE, Gid, GidTable
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
         )
     if not second:
         count = len(seen.table.gids)
-        reason = f"{named} has {count} GIDs, none of RoCE v2, want one of {want.family}"
+        reason = f"{named} has {many(count, 'GID')}, none of RoCE v2, want one of {want.family}"
         return failed(V1_ONLY, reason, netdev=rail.netdev, hca=rail.hca)
     if ipv6:
         reason = f"{named} has RoCE v2 by IPv6 only, at GID {_shown(ipv6)}, want ipv4"

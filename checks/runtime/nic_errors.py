@@ -45,6 +45,7 @@ from commcheck.metrics.grown import Port, ports
 from commcheck.metrics.reading import FAULT_METRICS, Metrics
 from commcheck.metrics.wanted import URL
 from commcheck.model import UNKNOWN, Cause, Machine, Remedy, Verdict, Wanted, Words
+from commcheck.report.counts import many
 
 FLAPS = ("link_downed", "link_error_recovery", "link_up_num")
 DAMAGE = (
@@ -229,7 +230,8 @@ def _clean(
         )
     told = {name for port in alive for name in port.there}
     still = told.difference(*(port.added for port in alive))
-    reason = f"none of {len(still)} {'' if still == told else 'other '}counters of {len(counted)} ports grew in {length(covered)}"
+    counters = many(len(still), "counter" if still == told else "other counter")
+    reason = f"none of {counters} of {many(len(counted), 'port')} grew in {length(covered)}"
     if young:
         names = ", ".join(port.name for port in young[:4])
         reason += f"; {names} watched for less than {length(limits.enough_s)}"
@@ -268,7 +270,7 @@ def _wrong(
             continue
         say, shown = (failed, faulty) if faulty else (warned, hit)
         told = "; ".join(_told(port, names) for port in shown[:4])
-        more = f" and {len(shown) - 4} more ports" if len(shown) > 4 else ""
+        more = f" and {many(len(shown) - 4, 'more port')}" if len(shown) > 4 else ""
         measured = {port.name: {n: port.added[n] for n in names if n in port.added} for port in hit}
         verdicts.append(say(cause, told + more, measured=measured, host=host))
     return tuple(verdicts)

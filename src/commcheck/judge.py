@@ -47,6 +47,7 @@ from commcheck.plan import (
 )
 from commcheck.plays import Gate
 from commcheck.readings import Decode, Desk, Parsed, RestsOn, evidence, take
+from commcheck.report.counts import many
 
 Waive = Callable[[Verdict, str, str], Verdict]
 """From a verdict, its check's id and its host's name to what a waiver makes of it."""
@@ -137,7 +138,7 @@ def _say_if_nothing_was_asked(
         return
     verdict = _skip(
         Kind.UNDECIDABLE,
-        f"undecidable: the host answers, but none of the {len(others)} checks asked is for "
+        f"undecidable: the host answers, but none of the {many(len(others), 'check')} asked is for "
         f"platform {platform}; nothing was judged here",
     )
     finding = Finding(check=REACHABLE, host=desk.host.name, subject="", verdict=verdict)

@@ -37,6 +37,7 @@ from commcheck.model import (
 )
 from commcheck.plan import Asked, HostPlan, limits_for, platform_of, want_for
 from commcheck.plays import Play, Severity, Suspects
+from commcheck.report.counts import many
 
 T = TypeVar("T")
 
@@ -115,7 +116,7 @@ def preview(plans: Sequence[HostPlan]) -> Iterator[str]:
             yield f"{load.check.id}: {error}"
             continue
         each = f" in each of {len(batches)} batches" if len(batches) > 1 else ""
-        yield f"{load.check.id} would load {len(hosts)} hosts{each}, if none fails below:"
+        yield f"{load.check.id} would load {many(len(hosts), 'host')}{each}, if none fails below:"
         if found is not None:
             yield from (f"    {line}" for line in found.lines)
         elif job.least > len(hosts):

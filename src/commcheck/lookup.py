@@ -27,6 +27,7 @@ from commcheck.inventory.patterns import select
 from commcheck.model import Cause, Host
 from commcheck.playbook import load as load_playbook
 from commcheck.report.cleaning import decode
+from commcheck.report.counts import many
 
 _BYTES_MOST: Final = 256 << 20
 
@@ -156,7 +157,7 @@ def read(*, tool: str, files: tuple[str, ...], check_folders: tuple[Path, ...]) 
     reader = known[tool]
     if len(files) != len(reader.commands):
         wanted = ", ".join(str(command) for command in reader.commands)
-        raise UsageError(f"error: {tool} takes {len(reader.commands)} files, of: {wanted}")
+        raise UsageError(f"error: {tool} takes {many(len(reader.commands), 'file')}, of: {wanted}")
     outputs = [Output(decode(_bytes_of(name))) for name in files]
     try:
         facts = reader.parse(*outputs)

@@ -27,6 +27,7 @@ from commcheck.jobs.said import Shape, error, together
 from commcheck.kube.mpijob import on_hosts
 from commcheck.lazy import dataclass
 from commcheck.model import Status, Verdict
+from commcheck.report.counts import many
 
 _SHORT: Final = "a pair scan takes 2 GiB and 20 iterations, below 10 s (nccl-tests)"
 _OWN: Final = "commcheck's plan of runs"
@@ -301,7 +302,7 @@ def _timed_out(run: Run, mine: Sequence[Member], limits: Limits, answered: Answe
     if found is not None and found.first_failure is not None:
         reason += f": {found.first_failure.text}"
     elif found is not None and found.rows:
-        reason += f", after {len(found.rows)} sizes"
+        reason += f", after {many(len(found.rows), 'size')}"
     elif found is not None and found.ranks:
         reason += (
             ", right after its ranks had met: a firewall between the hosts, or a NIC that does "

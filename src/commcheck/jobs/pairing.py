@@ -14,6 +14,7 @@ from typing import Final, Literal
 from commcheck.jobs.locate import Located, locate
 from commcheck.jobs.outcomes import ALL_RAILS, Outcome, Run
 from commcheck.lazy import dataclass
+from commcheck.report.counts import many
 
 PlanName = Literal["pairs", "circle", "bisect", "rails"]
 ROUND_S: Final = 45.0
@@ -212,7 +213,7 @@ class Preview:
         return (
             f"plan {self.plan.name} over {hosts} hosts: {runs} runs in {rounds} rounds, about "
             f"{_minutes(rounds * self.round_s)}, when all is well",
-            f"with one bad host: {more} runs in {longer} rounds, about "
+            f"with one bad host: {many(more, 'run')} in {longer} rounds, about "
             f"{_minutes(longer * self.round_s)}",
             "first round: "
             + "; ".join(str(run) for run in self.first[:8])

@@ -8,6 +8,7 @@ from commcheck.jobs import causes
 from commcheck.jobs.reading import Failure, State, Sweep, size_text
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Status, Verdict
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ def _other_run(sweep: Sweep, asked: Asked) -> Verdict | None:
         ran, wanted = ", ".join(sweep.hosts), ", ".join(asked.hosts)
         return _error("NotMultiNode", f"it ran on {ran}, asked for was {wanted}", causes.NO_MPI)
     if asked.host_count is not None and sweep.hosts and len(sweep.hosts) != asked.host_count:
-        reason = f"it ran on {len(sweep.hosts)} hosts, asked for were {asked.host_count}"
+        reason = f"it ran on {many(len(sweep.hosts), 'host')}, asked for were {asked.host_count}"
         return _error("NotMultiNode", reason, causes.NO_MPI)
     if asked.collective is not None and sweep.collective not in (None, asked.collective):
         reason = f"it is {sweep.collective}, asked for was {asked.collective}"

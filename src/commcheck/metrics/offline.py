@@ -30,6 +30,7 @@ from commcheck.metrics.wanted import NAMES, SELECTOR, URL, read_selector, read_u
 from commcheck.model import UNKNOWN, Host, Layer, Machine, Origin, Rail, Result, Status, row
 from commcheck.plan import Asked, HostPlan
 from commcheck.report.cleaning import decode, one_line
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import PlannedCheck
 from commcheck.xids import Ask, look_up
@@ -249,4 +250,4 @@ def _screen(results: Sequence[Result]) -> tuple[str, ...]:
         f"{result.host:{width}}  {result.worst.verdict.reason}" for result in mine[:_LINES_MOST]
     ]
     more = len(mine) - len(lines)
-    return (*lines, f"and {more} more hosts") if more else tuple(lines)
+    return (*lines, f"and {many(more, 'more host')}") if more else tuple(lines)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from commcheck.counters import length
-from commcheck.headline import many
 from commcheck.metrics.api import Series
 from commcheck.metrics.fleet import Fleet, Target, Told, names_of
 from commcheck.model import Host
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
 
 MOST: Final = 8

@@ -18,6 +18,7 @@ from commcheck.nccl import flight_p2p
 from commcheck.nccl.causes import READS, RESTART, step
 from commcheck.nccl.flight import Dump, Entry
 from commcheck.nccl.flight_groups import ALL_DUMPS, WATCHED, Group, Parted, groups, some
+from commcheck.report.counts import many
 
 NEVER_CALLED: Final = Cause(
     slug="hang-rank-missing",
@@ -126,7 +127,7 @@ def judge(dumps: Mapping[int, Dump]) -> tuple[Verdict, ...]:
     if not watched:
         reason = "all ranks called the same; this backend does not tell what ended"
         return (replace(undecidable(reason, turn_on="py-spy dump on every rank"), rule="FR-007"),)
-    reason = f"all calls of {len(dumps)} ranks agree and ended: a hang is elsewhere"
+    reason = f"all calls of {many(len(dumps), 'rank')} agree and ended: a hang is elsewhere"
     return (replace(passed(reason, measured={"ranks": len(dumps)}), rule="FR-007"),)
 
 
@@ -247,7 +248,7 @@ def _missing(
         at = f" at {last.frame}" if last is not None and last.frame else ""
         said = f"its last is {last.name} number {last.seq}{at}" if last else "it recorded none"
         told.append(f"rank {rank} did not: {said}")
-    more = f" and {len(absent) - 6} more ranks" if len(absent) > 6 else ""
+    more = f" and {many(len(absent) - 6, 'more rank')}" if len(absent) > 6 else ""
     reason = f"{some(sorted(here))} called {what}; {'; '.join(told)}{more}"
     return failed(
         NEVER_CALLED,

@@ -17,6 +17,7 @@ from commcheck.model import Evidence, Finding, Result, Verdict
 from commcheck.nccl import flight, flight_groups, flight_rules, ras, ras_rules, running
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.ras_rules import Poll
+from commcheck.report.counts import many
 from commcheck.report.record import JOB, PlannedCheck
 
 _TAKEN: Final = regex(r'"timestamp"\s*:\s*"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
@@ -137,15 +138,17 @@ def _screen(found: _Found, dumps: Mapping[int, flight.Dump]) -> tuple[str, ...]:
     if dumps:
         first = next(iter(dumps.values()))
         library = f", library {first.library}" if first.library else ""
-        lines.append(f"{len(dumps)} ranks' flight recorders (version {first.version}{library})")
+        lines.append(
+            f"flight recorders of {many(len(dumps), 'rank')} (version {first.version}{library})"
+        )
     for group in flight_groups.groups(dumps)[:8] if dumps else ():
         newest = [max(of, default=0) for of in group.entries.values()]
         is_collective = any(newest)
         what = f"newest collective {min(newest)} to {max(newest)}" if is_collective else "transfers"
-        members = f"{len(group.entries)} of {len(group.members)} members"
+        members = f"{len(group.entries)} of {many(len(group.members), 'member')}"
         lines.append(f"group {group.label}: {members}, {what}")
     if found.polls:
-        lines.append(f"{len(found.polls)} reports of NCCL's RAS service")
+        lines.append(f"{many(len(found.polls), 'report')} of NCCL's RAS service")
     return tuple(lines)
 
 

@@ -14,6 +14,7 @@ from commcheck.nccl.job_logs import JobLog, JobLogs, take
 from commcheck.nccl.judge import judge, summary
 from commcheck.nccl.reader import Desk
 from commcheck.nccl.site import Site, SiteHost
+from commcheck.report.counts import many
 from commcheck.together import sharing
 
 WRONG = (Status.FAIL, Status.WARN)
@@ -103,7 +104,7 @@ def _known(verdict: Verdict, parts: Mapping[str, Part]) -> bool:
 def _else(found: Verdict, parts: Mapping[str, Part]) -> Verdict:
     """Of a host whose part is right, where the job's is not."""
     reason = (
-        f"its own part is right; of the job on {len(parts)} hosts: {found.rule} on "
+        f"its own part is right; of the job on {many(len(parts), 'host')}: {found.rule} on "
         f"{', '.join(found.hosts[:4]) or 'an unnamed host'}"
     )
     return Verdict(status=Status.PASS, reason=reason)

@@ -15,6 +15,7 @@ from commcheck.nccl import causes_diag
 from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Diag
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
+from commcheck.report.counts import many
 
 FAIL_SHARE: Final = 0.50
 WARN_SHARE: Final = 0.85
@@ -142,7 +143,7 @@ def _pairs(case: Case) -> Ruling:
             Found(
                 rule="DIAG-003",
                 cause=causes_diag.DIAG_P2P,
-                reason=f"{len(here)} GPU pairs of {host} failed NCCL's test: {said}",
+                reason=f"{many(len(here), 'GPU pair')} of {host} failed NCCL's test: {said}",
                 hosts=(host,),
                 evidence=tuple(case.where(d.at for d, _ in here)),
                 measured={

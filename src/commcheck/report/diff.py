@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from commcheck.headline import many
 from commcheck.lazy import dataclass
 from commcheck.model import Layer
 from commcheck.report.changes import (
@@ -30,6 +29,7 @@ from commcheck.report.changes import (
     cases_of,
     host_of,
 )
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts, natural
 
 NOISE: Final = 0.10
@@ -111,7 +111,7 @@ def _named(cases: Iterable[tuple[str, str]]) -> str:
     for check, host in cases:
         hosts[check].append(host)
     named = [f"{check} on {fold_hosts(names)}" for check, names in hosts.items()]
-    more = f"; and {len(named) - 5:,} more checks" if len(named) > 5 else ""
+    more = f"; and {many(len(named) - 5, 'more check')}" if len(named) > 5 else ""
     return f" ({'; '.join(named[:5])}{more})" if named else ""
 
 

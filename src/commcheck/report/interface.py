@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from commcheck.model import Words
+from commcheck.report.counts import many
 
 CHINESE: Final[Mapping[str, str]] = {
     # Parts of the page
@@ -281,5 +282,4 @@ def known(english: str) -> Words:
 
 def counted(count: int, noun: str, nouns: str = "") -> Words:
     """``1 host``, ``1,912 hosts``; in Chinese with its counting word."""
-    english = f"{count:,} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"
-    return Words(english, f"{count:,} {COUNTED[noun]}")
+    return Words(many(count, noun, nouns), f"{count:,} {COUNTED[noun]}")

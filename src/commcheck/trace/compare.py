@@ -6,6 +6,7 @@ from statistics import median
 
 from commcheck.lazy import dataclass
 from commcheck.model import Figure
+from commcheck.report.counts import many
 from commcheck.trace.facts import JobFacts, RankFacts
 from commcheck.trace.lanes import figure
 
@@ -65,7 +66,9 @@ def compare(old: JobFacts, new: JobFacts) -> Comparison:
     changes.append(Change("blank", _blank(old), _blank(new)))
     notes = []
     if len(old.ranks) != len(new.ranks):
-        notes.append(f"{len(old.ranks)} ranks before, {len(new.ranks)} after: not the same job")
+        notes.append(
+            f"{many(len(old.ranks), 'rank')} before, {len(new.ranks)} after: not the same job"
+        )
     if abs(changes[1].gone_ns) > 0.1 * max(1, changes[1].old_ns):
         notes.append("the computing itself changed by more than 10 %: the work was not the same")
     return Comparison(

@@ -148,7 +148,7 @@ def test_a_corrupted_inforom_is_a_warning(judged: Any) -> None:
     said = f"{text}WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n"
     verdict = judged(CHECK, {"nvidia-smi": (said, 0)}, machine=machine(1)).verdict
     assert (verdict.status, verdict.cause) == (Status.WARN, INFOROM)
-    assert "0000:3b:00.0 of 1 GPUs" in verdict.reason
+    assert "0000:3b:00.0 of 1 GPU" in verdict.reason
     assert judged(CHECK, {"nvidia-smi": (said, 0)}, machine=machine(2)).verdict.cause is MISSING
 
 

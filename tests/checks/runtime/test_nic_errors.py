@@ -44,7 +44,7 @@ CLEAN = ("link_downed", (3.0,))
 @pytest.mark.parametrize(
     ("parts", "status", "cause", "says"),
     [
-        ([CLEAN], Status.PASS, None, "none of 1 counters of 1 ports grew in 24 h"),
+        ([CLEAN], Status.PASS, None, "none of 1 counter of 1 port grew in 24 h"),
         ([("link_downed", (0, 1, 1, 1))], Status.WARN, LINK_LOST, "link_downed +1 in 24 h"),
         ([("link_downed", (0, 3, 6, 6))], Status.FAIL, LINK_LOST, "link_downed +6"),
         # A reboot: what is counted after it counts, what was before does not.
@@ -183,9 +183,9 @@ def test_a_rail_without_a_series_is_named() -> None:
 @pytest.mark.parametrize(
     ("tail", "status", "cause", "says"),
     [
-        ((7,), Status.PASS, None, "none of 2 counters of 1 ports grew"),
+        ((7,), Status.PASS, None, "none of 2 counters of 1 port grew"),
         # A job that ended: what was under way to it is dropped.
-        ((0, 900, 900, 900, 900, 900), Status.PASS, None, "none of 1 other counters of 1 ports"),
+        ((0, 900, 900, 900, 900, 900), Status.PASS, None, "none of 1 other counter of 1 port"),
         ((0, 2, 3, 4, 5), Status.PASS, None, "rx_drops +5 in 24 h"),
         ((0, 100, 200, 300, 400), Status.WARN, EFA_LOST, "rx_drops +400 in 24 h"),
     ],

@@ -20,6 +20,7 @@ from commcheck.nccl.environment import (
 from commcheck.nccl.environment.model import CONF, Case
 from commcheck.nccl.environment.rule import EnvRule
 from commcheck.nccl.ruling import Found, Judgement, unknown
+from commcheck.report.counts import many
 from commcheck.report.ranges import natural
 
 ID: Final = "library.env"
@@ -100,4 +101,4 @@ def _nothing_wrong(case: Case, judgement: Judgement) -> Verdict:
         {each for one in case.environments for each in (*one.unread, *one.shown_untold)}
     )
     but = f"; not read: {', '.join(unread[:4])}" if unread else ""
-    return passed(f"nothing is wrong in {count} variables of {of}{but}", measured=measured)
+    return passed(f"nothing is wrong in {many(count, 'variable')} of {of}{but}", measured=measured)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from commcheck.kube.manifest import config_maps, documents
 from commcheck.lazy import dataclass, regex
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ class RankTable:
         missing = [rank for rank in map(str, range(len(self.npus))) if rank not in ranks]
         if missing and len(ranks) == len(self.npus):  # of one that stands there twice it is said
             yield (
-                f"{len(self.npus)} NPUs, and none is rank {_listed(missing)}: ranks are numbered "
-                "from 0 without a gap"
+                f"{many(len(self.npus), 'NPU')}, and none is rank {_listed(missing)}: ranks are "
+                "numbered from 0 without a gap"
             )
 
     def _addresses(self) -> Iterator[str]:
