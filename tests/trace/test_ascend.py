@@ -375,6 +375,28 @@ def test_what_is_no_table_of_hccl_is_one_clear_line(tmp_path: Path, text: str) -
         hccltable.beside(tmp_path / "trace_view.json")
 
 
-def test_alone_it_tells_of_no_step(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="tells of no step; give the folder"):
-        job_facts([write(tmp_path / "communication.json", json.dumps(HCCL))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "communication.json",
+        "communication_matrix.json",
+        "cluster_communication.json",
+        "cluster_communication_matrix.json",
+        "communication_group.json",
+    ],
+)
+def test_sums_of_hccl_alone_say_what_to_give_instead(name: str, tmp_path: Path) -> None:
+    """Of one rank, and of all as msprof-analyze makes them: named, or alone in a folder."""
+    path = tmp_path / "cluster_analysis_output" / name
+    path.parent.mkdir()
+    write(path, '{"p2p": {}, "collective": {}}')
+    for given in (path, path.parent):
+        with pytest.raises(UsageError, match=r"tells of no step; .* or cluster_step_trace_time"):
+            job_facts([given])
+    table = "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,"
+    table += "Stage,Bubble,Communication(Not Overlapped and Exclude Receive),Preparing\n"
+    table += "1,rank,0,1000,200,50,250,10,1210,0,200,5\n"
+    write(path.with_name("cluster_step_trace_time.csv"), table)
+    job, problems = job_facts([path.parent])
+    assert [rank.rank for rank in job.ranks] == [0]
+    assert not problems

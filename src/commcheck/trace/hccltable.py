@@ -12,14 +12,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from commcheck.files import read_whole
+from commcheck.lazy import regex
 from commcheck.trace.facts import Hccl, Link
 from commcheck.trace.source import Foreign
 
 NAME: Final = "communication.json"
+_NO_STEPS: Final = regex(r"(?:cluster_)?communication(?:_matrix|_group)?\.json")
 _TIMES, _LINKS = "Communication Time Info", "Communication Bandwidth Info"
 _TOTAL: Final = "Total Op Info"
 _BYTES_MOST: Final = 256 << 20
 _MB: Final = 1_000_000
+
+
+def is_one(name: str) -> bool:
+    """True for a file of HCCL's sums: this one, and what msprof-analyze makes of all ranks'."""
+    return _NO_STEPS.fullmatch(name) is not None
 
 
 def beside(path: Path) -> Hccl | None:

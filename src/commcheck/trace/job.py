@@ -86,4 +86,5 @@ def _best(inside: Sequence[Path]) -> list[Path]:
     views = views or [each for each in inside if OF_MSPROF.fullmatch(each.name)]
     for is_one in _TABLES:
         views = views or [each for each in inside if is_one(each.name)]
-    return views or [each for each in inside if each.name != hccltable.NAME]
+    # Where nothing else is there, these say what is missing.
+    return views or [each for each in inside if not hccltable.is_one(each.name)] or list(inside)

@@ -45,9 +45,12 @@ def _read(path: Source, kernels: tuple[str, ...], progress: Progress) -> tuple[R
         return measure(read(path, progress, kernels))
     if steptable.is_one(path.name):
         return steptable.read(path)
-    if path.name == hccltable.NAME:
-        what = "tells of no step; give the folder it lies in, with the trace or table beside it"
-        raise Foreign(str(path), what)
+    if hccltable.is_one(path.name):
+        raise Foreign(
+            str(path),
+            "tells of no step; give the folder it lies in, with trace_view.json or "
+            "step_trace_time.csv of the ranks beside it, or cluster_step_trace_time.csv",
+        )
     if kerneltable.is_one(path.name):
         ranks = kerneltable.read(path)
     else:
