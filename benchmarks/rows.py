@@ -15,10 +15,10 @@ from benchmarks import peers
 from benchmarks.measure import Cost, cpu_s_of, measure
 from benchmarks.record import large
 from benchmarks.table import Row
-from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
 from commcheck.demo.fleet import USER
 from commcheck.discover import discover
 from commcheck.report import events
+from tests.cheap import Answer, CheapFleet, Script, healthy_script
 from tests.sshd import SshdFleet, why_no_sshd
 
 ROOT = Path(__file__).parents[1]
