@@ -108,6 +108,8 @@ CHECK = Check(
     explained_by=(
         Explained("pcie-lanes-lost", "same-rail"),
         Explained("pcie-speed-low", "same-rail"),
+        # A NIC that the watchdog cut off from pausing drops what it has no buffer for.
+        Explained("pause-storm", "same-rail"),
     ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,
