@@ -441,6 +441,11 @@ def test_lspci_without_root_tells_that_it_was_denied() -> None:
     assert (nic.told, nic.width, nic.max_read_request_bytes) == (False, None, None)
 
 
+def test_a_module_that_ethtool_does_not_know() -> None:
+    with pytest.raises(CommandFailed, match="modules of identifier 0x1e"):
+        ethtool_module.parse(Output(text_of("ethtool/module-unknown-dump.txt")))
+
+
 def test_an_empty_cage_and_a_driver_without_fec() -> None:
     absent = Output("", text_of("ethtool/module-absent.txt"), 1)
     assert ethtool_module.parse(absent) is None

@@ -33,6 +33,7 @@ _DBM: Final = regex(r"\d+\.\d+ mW / (-inf|-?\d+\.\d+) dBm")
 _FLAG: Final = regex(r"(.*?(?:high|low) (?:alarm|warning))(?: +\(C(?:hannel|han) (\d{1,2})\))?")
 _TEMPERATURE: Final = regex(r"(-?\d+\.\d+) degrees C / -?\d+\.\d+ degrees F")
 _CODED: Final = regex(r"0x[0-9a-f]{2} \((.*)\)")
+_DUMP: Final = regex(r"Offset\s+Values\n-+\s+-+\n0x0000:\s+([0-9a-f]{2}) ")
 _OF_THE_MODULE: Final = frozenset(
     {
         "Identifier",
@@ -76,6 +77,12 @@ def parse(output: Output) -> EthtoolModule | None:
         if re.search("Invalid argument|Input/output error|Operation not supported", both):
             return None
         raise CommandFailed(f"ethtool -m failed with exit code {output.rc}: {output.complaint}")
+    if dump := _DUMP.match(text):
+        # eeprom_parse of ethtool's netlink/module-eeprom.c: what it does not know it does not read.
+        raise CommandFailed(
+            f"ethtool does not know modules of identifier 0x{dump[1]} and prints their memory",
+            "install a newer ethtool: 0x19 (OSFP) and 0x1e (QSFP112 with CMIS) came one by one",
+        )
     values: list[tuple[str, str]] = []
     for line in whole_lines(text, TOOL):
         if line.strip():
