@@ -57,6 +57,9 @@ class Limits(GrowthLimits):
     """Also what a fabric that is lossy by design may drop."""
 
     lossy_share: float = limit(1e-4, unit="of the packets received", source="own default")
+    lossy_least: int = limit(
+        100, unit="packets", source="own default: fewer are one burst on a host that does little"
+    )
 
 
 LOOK = Remedy(
@@ -95,7 +98,8 @@ def judge(seen: Seen, rail: Rail, want: Want, limits: Limits) -> Verdict:
     found = errors(seen.counters, COUNTERS)
     if not found.there:
         return absent(rail, "dropped packets")
-    many = exceeds(found.only(OF_THE_PORT), seen.counters, RECEIVED, limits.lossy_share)
+    dropped = found.only(OF_THE_PORT)
+    many = exceeds(dropped, seen.counters, RECEIVED, limits.lossy_share, least=limits.lossy_least)
     advisory = want.flow_control.value == "none" and not many
     return settle(found, rail, DISCARDS, limits, advisory=advisory)
 
@@ -121,7 +125,7 @@ CHECK = Check(
         Explained("pcie-lanes-lost", "same-rail"),
         Explained("pcie-speed-low", "same-rail"),
         # A NIC that the watchdog cut off from pausing drops what it has no buffer for.
-        Explained("pause-storm", "same-rail"),
+        Explained("pause-storm", "same-rail", always=False),
     ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,

@@ -71,13 +71,22 @@ def settle(
     )
 
 
-def exceeds(found: Errors, counters: Watched[Counters], names: Iterable[str], share: float) -> bool:
-    """More growth than a share of what ``names`` counted in the same time: during the visit, or
-    since an earlier run where the visit saw none."""
+def exceeds(
+    found: Errors,
+    counters: Watched[Counters],
+    names: Iterable[str],
+    share: float,
+    *,
+    least: int = 0,
+) -> bool:
+    """``least`` and more growth, and more than a share of what ``names`` counted in the same time:
+    during the visit, or since an earlier run where the visit saw none."""
     span = counters.visit if found.visit.added or counters.since is None else counters.since
     grown = found.visit if span is counters.visit else found.since
     arrived = growth(span, names).total
-    return grown is not None and arrived > 0 and grown.total > share * arrived
+    if grown is None or not arrived:
+        return False
+    return grown.total >= least and grown.total > share * arrived
 
 
 def _places(subject: Rail | Accelerator) -> dict[str, str]:

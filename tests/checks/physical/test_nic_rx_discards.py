@@ -76,8 +76,16 @@ def test_more_than_a_lossy_fabric_drops(
     assert judge(seen, rail, want("none"), Limits()).status is status
 
 
-def test_a_pause_storm_explains_them() -> None:
-    assert "pause-storm" in {edge.cause for edge in CHECK.explained_by}
+def test_a_few_on_a_host_that_does_little(watched: Watch, rail: Rail) -> None:
+    last = {"rx_discards_phy": 918223, "rx_packets_phy": 5_000_000}
+    for dropped, status in ((99, Status.WARN), (100, Status.FAIL)):
+        seen = Seen(watched(last, {"rx_discards_phy": dropped, "rx_packets_phy": 5_000}))
+        assert judge(seen, rail, want("none"), Limits()).status is status
+
+
+def test_a_pause_storm_explains_them_and_need_not_bring_them() -> None:
+    always = {edge.cause: edge.always for edge in CHECK.explained_by}
+    assert always["pause-storm"] is False
 
 
 def test_other_names_and_none(watched: Watch, rail: Rail) -> None:
