@@ -62,8 +62,7 @@ def judge(seen: Seen, npu: Accelerator, _want: Nothing, limits: Limits) -> Verdi
     found = errors(watched(seen.counters, npu.index), NAMES)
     if not found.there:
         return undecidable(f"{npu.label} counts no retransmission", turn_on="update the driver")
-    lost = found.only(LOST)
-    return settle(found, npu, LOSS, limits, advisory=not (lost.visit.added or lost.longest.added))
+    return settle(found, npu, LOSS, limits, advisory=not found.only(LOST).grown.added)
 
 
 CHECK = Check(
