@@ -15,10 +15,11 @@ from benchmarks import peers
 from benchmarks.measure import Cost, cpu_s_of, measure
 from benchmarks.record import large
 from benchmarks.table import Row
-from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
+from benchmarks.yardsticks import LOGIN_MS, Pace
 from commcheck.demo.fleet import USER
 from commcheck.discover import discover
 from commcheck.report import events
+from tests.cheap import Answer, CheapFleet, Script, healthy_script
 from tests.sshd import SshdFleet, why_no_sshd
 
 ROOT = Path(__file__).parents[1]
@@ -63,6 +64,7 @@ def real(hosts: int) -> Iterator[Row]:
             one = _run(folder / "out", *arguments, "-l", fleet.names[0], hosts=1)
             return _run(folder / "out", *arguments, hosts=hosts), one
 
+        logins = [_login()]
         turns = [ours()]
         others = []
         places = [
@@ -76,11 +78,13 @@ def real(hosts: int) -> Iterator[Row]:
             others.append(Row(what, entrant.name, hosts, cost, extra))
             if number % 3 == 0:
                 turns.append(ours())
+                logins.append(_login())
         cost, one = sorted(turns, key=lambda turn: turn[0].cpu_s)[len(turns) // 2]
+        pace = _pace(sorted(logins, key=lambda login: login.cost.cpu_s)[len(logins) // 2])
         beyond = (cost.cpu_s - one.cpu_s) / (hosts - 1) * 1e3
         extra = (
-            f"{one.cpu_s:.2f} s for the first host, {beyond:.1f} ms for each further one; the "
-            f"middle of {len(turns)} runs"
+            f"{pace.time(cost.cpu_s / hosts * 1e3, 'ms')}; {one.cpu_s:.2f} s for the first host, "
+            f"{beyond:.1f} ms for each further one; the middle of {len(turns)} runs"
         )
         yield Row(what, "commcheck", hosts, cost, extra, "<= 16 ms")
         yield from others
@@ -108,17 +112,19 @@ def cheap(hosts: int) -> Iterator[Row]:
 def _cheap(what: str, hosts: int, book: tuple[str, ...]) -> Iterator[Row]:
     what = f"{what}, {hosts} simulated hosts"
     host = script()
+    login = _login(hosts)
+    if book:
+        yield login
     first: Row | None = None
     for workers in (1, 2):
         # A folder each: what an earlier run left there would be read, too.
         with tempfile.TemporaryDirectory() as place, CheapFleet(hosts, host) as fleet:
-            if first is None and book:
-                yield _bare_login(fleet, hosts)
             arguments = (*fleet.arguments, *book, "--workers", str(workers))
             before = cpu_s_of(fleet.server.pid)
             cost = _run(Path(place), *arguments, hosts=hosts)
             servers_s = cpu_s_of(fleet.server.pid) - before
-        extra = f"{hosts / cost.wall_s:.0f} hosts/s, the servers took {servers_s:.1f} s of CPU"
+        rate = _pace(login).rate(hosts / cost.wall_s, "hosts/s")
+        extra = f"{rate}, the servers took {servers_s:.1f} s of CPU"
         if first is not None:
             extra += f", {first.cost.wall_s / cost.wall_s:.2f} x"
         hold = ""
@@ -130,16 +136,19 @@ def _cheap(what: str, hosts: int, book: tuple[str, ...]) -> Iterator[Row]:
         first = first or row
 
 
-_YARDSTICK = "3.2 ms on the machine where the holds for sweeps were measured"
-
-
-def _bare_login(fleet: CheapFleet, hosts: int) -> Row:
-    command = (sys.executable, "-m", "benchmarks.bare_login")
-    cost = measure((*command, str(fleet.inventory), str(fleet.key), USER), cwd=ROOT)
+def _login(hosts: int = 300) -> Row:
+    """The yardstick of the sweeps: paramiko alone, which logs in and out again."""
+    with CheapFleet(hosts, Script("")) as fleet:
+        words = ("-m", "benchmarks.bare_login", str(fleet.inventory), str(fleet.key), USER)
+        cost = measure((sys.executable, *words), cwd=ROOT)
     if cost.output != f"{hosts} logins\n":
         raise SystemExit(cost.output)
     what = f"to log in, and out again, on {hosts} simulated hosts"
-    return Row(what, "paramiko alone", hosts, cost, _YARDSTICK)
+    return Row(what, "paramiko alone", hosts, cost, f"{LOGIN_MS} ms there")
+
+
+def _pace(login: Row) -> Pace:
+    return Pace(login.cost.cpu_s / login.hosts * 1e3 / LOGIN_MS)
 
 
 def waiting(hosts: int) -> Iterator[Row]:

@@ -22,7 +22,6 @@ from commcheck.attempts import begin
 from commcheck.crew import Answer as Brings
 from commcheck.crew import Brought, Crew, Way
 from commcheck.deliver import Delivery, progress
-from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
 from commcheck.discover import FoundCheck, bundled_folder, discover
 from commcheck.errors import HostError, Unreachable, UsageError
 from commcheck.executors import executor_of
@@ -31,6 +30,7 @@ from commcheck.plan import Asked, HostPlan
 from commcheck.prepare import Choice, prepare
 from commcheck.run import Climber
 from commcheck.stop import Stop
+from tests.cheap import Answer, CheapFleet, Script, healthy_script
 
 COMMCHECK: Final = str(Path(sys.executable).parent / "commcheck")
 CHECKS: Final = ("physical.gpu-driver", "physical.nic-mtu")

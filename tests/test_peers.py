@@ -34,6 +34,7 @@ WORDS = Words("x", "x")
 ODD = Cause("odd", WORDS, WORDS, (Remedy("", WORDS, WORDS),))
 MTU = Trait("mtu", Words("MTU", "MTU"), ODD, owners=("physical.mtu",))
 FIRMWARE = Trait("firmware", Words("firmware", "固件"), ODD, kin="board")
+ADDRESS = Trait("address", Words("address", "地址"), ODD, unique="port")
 
 
 def judge(_seen: Nothing, _rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
@@ -47,7 +48,7 @@ CHECK = Check(
     seen=Nothing,
     judge=judge,
     causes=(ODD,),
-    peers=(MTU, FIRMWARE),
+    peers=(MTU, FIRMWARE, ADDRESS),
 )
 
 
@@ -310,3 +311,40 @@ def test_a_trait_that_is_called_like_a_driver_is_compared(name: str) -> None:
         for n, version in enumerate(["24.10", "24.10", "23.07"])
     ]
     assert by_host(compare([check], results))["gpu-2"].status is Status.WARN
+
+
+def addressed(host: str, address: str, port: str, subject: str = "mlx5_0") -> Result:
+    return told(host, {"address": address, "port": port}, subject=subject)
+
+
+def test_what_no_two_hosts_may_have() -> None:
+    results = [
+        addressed("gpu-01", "192.0.2.1", "p1"),
+        addressed("gpu-02", "192.0.2.2", "p2"),
+        addressed("gpu-03", "192.0.2.1", "p3", subject="mlx5_1"),
+    ]
+    found = by_host(compare([CHECK], results))
+    assert {host: verdict.status for host, verdict in found.items()} == {
+        "gpu-01": Status.FAIL,
+        "gpu-02": Status.SKIP,
+        "gpu-03": Status.FAIL,
+    }
+    assert found["gpu-01"].reason == (
+        "mlx5_0 has address 192.0.2.1, as has gpu-03 on mlx5_1; want one of its own"
+    )
+
+
+def test_one_port_under_two_names_is_no_two_hosts() -> None:
+    """Two pods of one node, or two names of one machine."""
+    one, other = (addressed(host, "192.0.2.1", "p1") for host in ("gpu-01", "gpu-02"))
+    found = by_host(compare([CHECK], [one, other]))
+    assert {verdict.status for verdict in found.values()} == {Status.SKIP}
+
+
+def test_what_one_host_has_twice_is_no_matter_of_its_peers() -> None:
+    one, other = (
+        addressed("gpu-01", "192.0.2.1", port, subject=port) for port in ("mlx5_0", "mlx5_1")
+    )
+    both = replace(one, findings=(*one.findings, *other.findings))
+    found = by_host(compare([CHECK], [both]))
+    assert {verdict.status for verdict in found.values()} == {Status.SKIP}

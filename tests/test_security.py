@@ -95,7 +95,6 @@ REACHING = {
     "collect/ssh.py",
     "collect/sshconfig.py",  # the name of this machine
     "collect/wires.py",
-    "demo/cheap.py",
     "demo/fleet.py",
     "demo/server.py",
     "jobs/step/on_host.py",  # a free port of the loopback
@@ -136,7 +135,6 @@ STARTING = {
     "collect/local.py",  # the runner, on a host that is this machine
     "collect/sshconfig.py",  # ssh -G
     "collect/wires.py",  # a ProxyCommand of the operator's
-    "demo/cheap.py",
     "demo/server.py",
     "inventory/dynamic.py",  # a program that the operator names as an inventory
     "jobs/step/on_host.py",  # the training step, on its host

@@ -90,7 +90,7 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, limits: Limits) -> Verdict:
     if not link.there:
         return absent(rail, "InfiniBand link errors")
     verdict = settle(link, rail, BAD_LINK, limits)
-    if verdict.status is Status.FAIL or not found.only(DISCARDS).longest.added:
+    if verdict.status is Status.FAIL or not found.only(DISCARDS).grown.added:
         return verdict
     return settle(found.only(DISCARDS), rail, DROPS, limits, advisory=True)
 

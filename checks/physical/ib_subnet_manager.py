@@ -77,7 +77,9 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
         return undecidable(f"sysfs does not tell the lids of {rail.label}")
     says = f"{rail.label} is {port.state}, lid {port.lid}, SM lid {port.sm_lid}"
     measured = {"state": port.state, "lid": port.lid, "sm_lid": port.sm_lid}
-    if port.state == "ACTIVE" and port.sm_lid not in NO_LID and port.lid not in NO_LID:
+    # ACTIVE_DEFER carries traffic, while its link recovers.
+    is_up = port.state in ("ACTIVE", "ACTIVE_DEFER")
+    if is_up and port.sm_lid not in NO_LID and port.lid not in NO_LID:
         return passed(says, measured=measured)
     return failed(NO_MANAGER, f"{says}, want ACTIVE with a lid of both", measured=measured)
 

@@ -8,7 +8,8 @@ and the GID table in sysfs), of every host. One verdict for each rail, compared 
 that name on its peers.
 By hand: the same command on three hosts, side by side.
 Mend: ask first which side is right: the majority may be what was forgotten. Then set the odd one
-like the others, with the command of the check that owns the setting (``commcheck explain``).
+like the others, with the command of the check that owns the setting (``commcheck explain``). An
+address that two hosts have is a fail of both: the address plan says whose it is.
 On the switch: a port set for the odd host alone follows the host's setting.
 Healthy though odd: hosts in the middle of a change, and groups of different purpose: name those
 that should be alike with ``commcheck_peers``. Two hosts, or no majority: nobody can say which one
@@ -22,7 +23,7 @@ from collections.abc import Iterable
 from commcheck.applies import ethernet_only, qos_owner
 from commcheck.check import Check, Nothing, Trait, Unread, to_compare, tries
 from commcheck.formats.ethtool_link import ETHTOOL_LINK, EthtoolLink
-from commcheck.formats.gid_table import GID_TABLE, GidTable
+from commcheck.formats.gid_table import GID_TABLE, Gid, GidTable
 from commcheck.formats.ibv_devinfo import IBV_DEVINFO, IbvDevice
 from commcheck.formats.netdev_mtu import NETDEV_MTU, NetdevMtu
 from commcheck.formats.port_qos import PORT_QOS
@@ -86,6 +87,31 @@ GID_DRIFT = Cause(
 )
 
 
+TWICE = Cause(
+    slug="rail-address-on-two-hosts",
+    title=Words("Two hosts have one rail address", "两台主机使用同一轨地址"),
+    meaning=Words(
+        "Packets for one of the two arrive at the other: connections fail, now of the one and now "
+        "of the other. Usually a host installed from the other's image or plan.",
+        "发往其中一台的报文会到达另一台：连接时断时续。多为由同一镜像或规划重复安装所致。",
+    ),
+    remedies=(
+        Remedy(
+            command="ip -br -4 addr show dev {netdev}",
+            effect=Words(
+                "Shows what the host has. Compare with the address plan, give the one that is "
+                "wrong its own, and keep it in the network configuration.",
+                "显示本机地址。与地址规划核对，为有误的一台改用自己的地址并写入网络配置。",
+            ),
+            precondition=Words(
+                "Reading is free; a change drops the rail's connections: host drained.",
+                "读取无影响；修改会中断该轨连接：主机需已排空。",
+            ),
+        ),
+    ),
+)
+
+
 def judge(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
     """What is set, as a few plain values; what does not apply is left out."""
     values: dict[str, object] = {"board": _board(seen.devices, rail)}
@@ -105,8 +131,11 @@ def judge(seen: Seen, rail: Rail, _want: Nothing, _limits: Nothing) -> Verdict:
             values |= _of_qos(seen.qos)
     if isinstance(seen.gids, Unread):
         unread["GID index"] = seen.gids.reason
-    elif (index := _gid_index(seen.gids, rail)) is not None:
-        values["gid_index"] = index
+    elif (mine := _own(seen.gids, rail)) is not None:
+        values["gid_index"] = mine.index
+        port = next((gid.gid for gid in seen.gids.gids if gid.gid.startswith("fe80:")), None)
+        if port is not None and not mine.is_link_local:
+            values |= {"address": mine.ipv4, "port": port, "netdev": rail.netdev or "?"}
     return to_compare(values, unread)
 
 
@@ -133,10 +162,10 @@ def _short(dscp_prio: Iterable[tuple[int, int]]) -> str:
     return ", ".join(odd) or "factory"
 
 
-def _gid_index(table: GidTable, rail: Rail) -> int | None:
-    """Of the first RoCE v2 GID with an IPv4 address on the rail's own netdev."""
+def _own(table: GidTable, rail: Rail) -> Gid | None:
+    """The first RoCE v2 GID with an IPv4 address on the rail's own netdev."""
     mine = (
-        gid.index
+        gid
         for gid in table.gids
         if gid.roce_version == 2
         and gid.ipv4 is not None
@@ -153,7 +182,7 @@ CHECK = Check(
     seen=Seen,
     judge=judge,
     needs=("physical.nic-link-up",),
-    causes=(DRIFT, GID_DRIFT),
+    causes=(DRIFT, GID_DRIFT, TWICE),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_only,
     peers=(
@@ -189,5 +218,6 @@ CHECK = Check(
             GID_DRIFT,
             owners=("physical.roce-v2-gid", "physical.roce-gid-index"),
         ),
+        Trait("address", Words("address", "地址"), TWICE, fails=True, unique="port"),
     ),
 )

@@ -10,18 +10,19 @@ take the packets fast enough, look at PCIe (physical.pcie-link, physical.pcie-er
 On the switch: PFC and headroom of the priority on that port; the pause frames the switch received
 tell whether it heard the host at all.
 Healthy though odd: totals of long ago; only what is added counts. On fabrics that are lossy by
-design (``commcheck_flow_control: none``) drops are a warning. With PFC off a driver has no pause
-counters at all, its discards are there.
+design (``commcheck_flow_control: none``) a few drops are a warning. With PFC off a driver has no
+pause counters at all, its discards are there.
 """
 
 from __future__ import annotations
 
 from commcheck.applies import ethernet_port_owner
-from commcheck.check import Check, Explained, Watched, expects, watches
+from commcheck.check import Check, Explained, Watched, expects, limit, watches
 from commcheck.counters import Counters, errors
 from commcheck.expect import FLOW_CONTROL
 from commcheck.formats.ethtool_stats import ETHTOOL_STATS
-from commcheck.growing import Limits, absent, settle
+from commcheck.growing import Limits as GrowthLimits
+from commcheck.growing import absent, exceeds, settle
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Verdict, Wanted, Words
 
@@ -32,6 +33,8 @@ COUNTERS = (
     "rx_stat_discard",
     *(f"rx_discard_packets_cos{queue}" for queue in range(8)),
 )
+OF_THE_PORT = ("rx_discards_phy", "rx_stat_discard")
+RECEIVED = ("rx_packets_phy", "rx_good_frames")
 """mlx5 (NVIDIA mlx5 counters.rst), then bnxt_en (bnxt_ethtool.c)."""
 
 
@@ -47,6 +50,16 @@ class Want:
     """How the fabric avoids loss."""
 
     flow_control: Wanted[str] = expects(FLOW_CONTROL)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(GrowthLimits):
+    """Also what a fabric that is lossy by design may drop."""
+
+    lossy_share: float = limit(1e-4, unit="of the packets received", source="own default")
+    lossy_least: int = limit(
+        100, unit="packets", source="own default: fewer are one burst on a host that does little"
+    )
 
 
 LOOK = Remedy(
@@ -81,11 +94,14 @@ DISCARDS = Cause(
 
 
 def judge(seen: Seen, rail: Rail, want: Want, limits: Limits) -> Verdict:
-    """Any growth is loss."""
+    """Any growth is loss; of a fabric that is lossy by design a little is none."""
     found = errors(seen.counters, COUNTERS)
     if not found.there:
         return absent(rail, "dropped packets")
-    return settle(found, rail, DISCARDS, limits, advisory=want.flow_control.value == "none")
+    dropped = found.only(OF_THE_PORT)
+    many = exceeds(dropped, seen.counters, RECEIVED, limits.lossy_share, least=limits.lossy_least)
+    advisory = want.flow_control.value == "none" and not many
+    return settle(found, rail, DISCARDS, limits, advisory=advisory)
 
 
 CHECK = Check(
@@ -108,6 +124,8 @@ CHECK = Check(
     explained_by=(
         Explained("pcie-lanes-lost", "same-rail"),
         Explained("pcie-speed-low", "same-rail"),
+        # A NIC that the watchdog cut off from pausing drops what it has no buffer for.
+        Explained("pause-storm", "same-rail", always=False),
     ),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_port_owner,

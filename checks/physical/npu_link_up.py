@@ -110,7 +110,7 @@ def _neighbour(seen: Seen, npu: Accelerator) -> str:
 
 
 def _light(optical: NpuOptical | None) -> str:
-    if optical is None:
+    if optical is None or not optical.rx_mw:
         return ""
     dark = sorted({lane for name, lane in optical.flags if name == "Rx Los Flag"})
     return f"; no light on lane {', '.join(map(str, dark))}" if dark else "; its module sees light"

@@ -7,7 +7,8 @@ By hand: ``hccn_tool -i N -optical -g`` (root): Rx Power below RxPower Low Thres
 Mend: clean both ends of the fibre, then replace fibre and module one at a time.
 On the switch: transmit power of the same lane at the other end tells fibre from module.
 Healthy though odd: the powers are in mW here, and the module prints its own thresholds. A flag
-alone, with all powers inside of them, is a warning: it may be of an earlier moment.
+alone, with all powers inside of them, is a warning: it may be of an earlier moment. Passive copper
+has no power readings and is not judged.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ def judge(seen: Seen, npu: Accelerator, _want: Nothing, _limits: Nothing) -> Ver
         flag, lane = optical.flags[0]
         reason = f"{has}: {flag} of lane {lane}, while its powers are right"
         return warned(FLAGGED, reason, measured=measured, npu=npu.index)
+    if not optical.rx_mw:
+        return not_applicable(f"{has}, which has no power readings: copper")
     lowest = min(mw for _, mw in optical.rx_mw)
     return passed(f"{has}, {lowest:g} mW on its darkest lane", measured=measured)
 

@@ -79,7 +79,7 @@ def judge(seen: Seen, npu: Accelerator, want: Want, _limits: Nothing) -> Verdict
         return undecidable(f"{npu.label} counts no pause frames", turn_on="update the driver")
     priority = want.priority.value
     wrong = found.only(name for name in NAMES if _priority(name) != priority)
-    grown = wrong.longest
+    grown = wrong.grown
     if grown.added:
         reason = f"{npu.label}: {grown}, want pauses on priority {priority} alone"
         return failed(OTHER, reason, measured=found.measured, npu=npu.index)

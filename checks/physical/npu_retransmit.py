@@ -7,7 +7,8 @@ read on the same boot. One verdict for each NPU.
 By hand: ``hccn_tool -i N -stat -g | grep -E 'rty|out_of_order|unexpected_ack'`` (root), twice.
 Mend: align PFC and DSCP of switch and NPU, look for the port that drops; then read again.
 On the switch: drops of the queue of priority 4 on every hop.
-Healthy though odd: totals that stand still are of an earlier incident.
+Healthy though odd: totals that stand still are of an earlier incident. Answers that nothing waits
+for (``roce_unexpected_ack_num``) are thrown away and harm nothing: alone they warn.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Remedy, Verdict, Words
 from commcheck.npu import ASCEND, READS, npus_only
 
-NAMES = ("roce_new_pkt_rty_num", "roce_out_of_order_num", "roce_unexpected_ack_num")
-"""CANN documentation: packets sent again, out of order, and answers to none."""
+LOST = ("roce_new_pkt_rty_num", "roce_out_of_order_num")
+NAMES = (*LOST, "roce_unexpected_ack_num")
+"""CANN documentation: packets sent again, out of order, and answers to none. The last are discarded
+without effect: Ascend DCMI API reference, dcmi_get_netdev_pkt_stats_info."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,11 @@ LOSS = Cause(
 
 
 def judge(seen: Seen, npu: Accelerator, _want: Nothing, limits: Limits) -> Verdict:
-    """Growth fails."""
+    """Growth fails; of answers alone it warns."""
     found = errors(watched(seen.counters, npu.index), NAMES)
     if not found.there:
         return undecidable(f"{npu.label} counts no retransmission", turn_on="update the driver")
-    return settle(found, npu, LOSS, limits)
+    return settle(found, npu, LOSS, limits, advisory=not found.only(LOST).grown.added)
 
 
 CHECK = Check(

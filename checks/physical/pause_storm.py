@@ -19,7 +19,7 @@ global pause or none are not judged here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from commcheck.applies import qos_owner
 from commcheck.check import (
@@ -155,8 +155,8 @@ def judge(seen: Seen, rail: Rail, want: Want, limits: Limits) -> Verdict:
     durations = errors(seen.counters, (*PAUSED_US, *SENT))
     storms = errors(seen.counters, STORMS)
     netdev = rail.netdev or "?"
-    if storms.longest.added:
-        reason = f"{rail.label}: {storms.longest}, want none"
+    if storms.grown.added:
+        reason = f"{rail.label}: {storms.grown}, want none"
         return failed(STORM, reason, measured=storms.measured, netdev=netdev)
     if not durations.there:
         return not_applicable(f"{rail.label} counts no paused time: no priority has PFC on")
@@ -178,8 +178,14 @@ def _shares(counters: Watched[Counters]) -> list[_Share]:
         for earlier, span in spans.items()
         if span is not None and span.seconds > 0
         for cause, names in ((SLOW_HOST, SENT), (PAUSED, PAUSED_US))
-        for name, count in (growth(span, names).added or {names[3]: 0}).items()
-    ] or [_Share(PAUSED, PAUSED_US[3], 0.0, 0.0, earlier=False)]
+        if (there := [name for name in names if span.last.get(name) is not None])
+        for name, count in (growth(span, there).added or {_usual(there): 0}).items()
+    ] or [_Share(PAUSED, "paused time", 0.0, 0.0, earlier=False)]
+
+
+def _usual(names: Sequence[str]) -> str:
+    """Of counters of which none grew, the one to show: that of priority 3 where it is there."""
+    return next((name for name in names if "3" in name), names[0])
 
 
 CHECK = Check(

@@ -17,7 +17,8 @@ that nobody protects. ``lldptool -tni DEV`` shows what the neighbour says.
 Healthy though odd: fabrics that are lossy by design, or use global pause. Declare
 ``commcheck_flow_control: none`` or ``global``. A rented fabric may use another priority than 3
 (NCCL_IB_TC=136 marks for 4, 160 for 5): declare ``commcheck_roce_priority``. PFC on other
-priorities as well does not fail here. A virtual function cannot tell; of a bond each port is asked.
+priorities as well does not fail here. The NIC's room for packets on their way is judged where
+mlnx_qos tells of it, and only warns. A virtual function cannot tell; of a bond each port is asked.
 On BlueField in DPU mode the Arm side owns the setting.
 """
 
@@ -136,6 +137,32 @@ NOT_WANTED = Cause(
     remedies=(SWITCH_FIRST, SET_MLNX),
 )
 
+NO_ROOM = Cause(
+    slug="pfc-no-headroom",
+    title=Words("PFC without room in the NIC", "PFC 缺少接收缓冲余量"),
+    meaning=Words(
+        "When the NIC tells the switch to stop, packets are still on the cable, and the NIC keeps "
+        "too little room for them: they are dropped, although PFC is on.",
+        "网卡通知交换机暂停时，线缆上仍有在途报文，而网卡预留的缓冲不足：即使启用了 PFC 也会丢包。",
+    ),
+    remedies=(
+        Remedy(
+            command="mlnx_qos -i {netdev}",
+            driver="mlx5_core",
+            effect=Words(
+                "Shows the cable's length and the buffers. Then set the true length in metres "
+                "(--cable_len; the driver's default is 7): buffers are computed from it anew.",
+                "显示线缆长度与各接收缓冲。随后用 --cable_len 设置实际长度"
+                "（米，驱动默认 7），缓冲会据此重新计算。",
+            ),
+            precondition=Words(
+                "Reading is free; set it with no job on the host.",
+                "读取无影响；设置时主机上不能有作业。",
+            ),
+        ),
+    ),
+)
+
 
 def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
     """On where it should be; what else is on is another check's."""
@@ -155,6 +182,9 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
             mask=_mask(frozenset()),
         )
     if priority in on:
+        if lack := _lacks_room(seen.qos, priority):
+            reason = f"{named} has {is_on}, but {lack}"
+            return warned(NO_ROOM, reason, measured=measured, netdev=rail.netdev)
         return passed(f"{named} has {is_on}", measured=measured)
     return failed(
         WRONG_PRIORITY if on else OFF,
@@ -164,6 +194,16 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
         priority=priority,
         mask=_mask(on | {priority}),
     )
+
+
+def _lacks_room(qos: Qos, priority: int) -> str:
+    """What is wrong with the buffer of a lossless priority; "" where nothing is, or is told."""
+    if qos.cable_m == 0:
+        return "room is kept for a cable of 0 m"
+    sizes, buffers = qos.buffers_bytes, qos.prio_buffer
+    if sizes is None or buffers is None or not any(sizes) or sizes[buffers[priority]]:
+        return ""
+    return f"priority {priority} goes into receive buffer {buffers[priority]}, of 0 bytes"
 
 
 def _mask(priorities: frozenset[int]) -> str:
@@ -179,7 +219,7 @@ CHECK = Check(
     want=Want,
     judge=judge,
     needs=("physical.nic-link-up", "physical.bluefield-mode"),
-    causes=(OFF, WRONG_PRIORITY, NOT_WANTED),
+    causes=(OFF, WRONG_PRIORITY, NOT_WANTED, NO_ROOM),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=qos_owner,
 )

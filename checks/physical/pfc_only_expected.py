@@ -67,7 +67,8 @@ SET_MLNX = Remedy(
     precondition=DRAINED,
 )
 SET_DCB = Remedy(
-    command="dcb pfc set dev {netdev} prio-pfc all:off {switches}",
+    command="dcb pfc set dev {netdev} prio-pfc "
+    "0:{p0} 1:{p1} 2:{p2} 3:{p3} 4:{p4} 5:{p5} 6:{p6} 7:{p7}",
     effect=Words("The same where mlnx_qos is not installed.", "未安装 mlnx_qos 时的等效命令。"),
     precondition=DRAINED,
 )
@@ -98,13 +99,21 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
     if not extra:
         return passed(f"{named} has PFC on no other priority", measured=measured)
     keep = on & expected
+    flags = ["on" if prio in keep else "off" for prio in range(8)]
     return warned(
         EXTRA,
         f"{named} has PFC on {_listed(on)}, want it on {_listed(expected)} only",
         measured=measured,
         netdev=rail.netdev,
         mask=",".join(str(int(prio in keep)) for prio in range(8)),
-        switches=f"{min(keep)}:on" if len(keep) == 1 else "?",
+        p0=flags[0],
+        p1=flags[1],
+        p2=flags[2],
+        p3=flags[3],
+        p4=flags[4],
+        p5=flags[5],
+        p6=flags[6],
+        p7=flags[7],
     )
 
 

@@ -119,7 +119,7 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
 def _at(index: int, origin: str, table: GidTable, named: str, rail: Rail, want: Want) -> Verdict:
     measured = {"gid_index": index}
     gid = next((each for each in table.gids if each.index == index), None)
-    good = [each for each in table.gids if _is_good(each, want.family.value)]
+    good = _good(table, want.family.value)
     elsewhere = (
         f"; such a one is at {', '.join(str(each.index) for each in good[:4])}" if good else ""
     )
@@ -128,16 +128,18 @@ def _at(index: int, origin: str, table: GidTable, named: str, rail: Rail, want: 
         reason = f"{named} has no GID at index {index}, {wanted}"
         return failed(EMPTY, reason, measured=measured, hca=rail.hca)
     shown = f"RoCE v{gid.roce_version} {gid.ipv4 or gid.gid}"
-    if _is_good(gid, want.family.value):
+    if gid in good:
         return passed(f"{named} has {shown} at GID index {index} ({origin})", measured=measured)
     reason = f"{named} has {shown} at GID index {index}, {wanted}"
     return failed(WRONG, reason, measured=measured, hca=rail.hca)
 
 
-def _is_good(gid: Gid, family: str) -> bool:
-    if gid.roce_version != 2:
-        return False
-    return gid.ipv4 is not None if family == "ipv4" else not (gid.ipv4 or gid.is_link_local)
+def _good(table: GidTable, family: str) -> list[Gid]:
+    """Routable ones; where there is none, what roce-v2-gid warns of is as good as any."""
+    second = [gid for gid in table.gids if gid.roce_version == 2]
+    mine = [gid for gid in second if (gid.ipv4 is not None) is (family == "ipv4")]
+    routed = [gid for gid in mine if not gid.is_link_local]
+    return routed or [gid for gid in mine if gid.ipv4 is not None]
 
 
 CHECK = Check(

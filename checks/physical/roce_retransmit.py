@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from commcheck.applies import ethernet_only
 from commcheck.check import Check, Explained, Watched, expects, limit, watches
-from commcheck.counters import Counters, Errors, errors
+from commcheck.counters import Counters, errors
 from commcheck.expect import ADAPTIVE_ROUTING, FLOW_CONTROL
 from commcheck.formats.rdma_counters import HW_COUNTERS
 from commcheck.growing import Limits as GrowthLimits
-from commcheck.growing import absent, settle
+from commcheck.growing import absent, exceeds, settle
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Rail, Remedy, Status, Verdict, Wanted, Words
 
@@ -41,6 +41,7 @@ LOSS = (
     "rx_roce_discards",
     "req_rx_pkt_seq_err",
 )
+REQUESTS = ("rx_write_requests", "rx_read_requests", "rx_pkts")
 """mlx5 (NVIDIA, Understanding mlx5 Linux counters), bnxt_re (hw_counters.c), ionic."""
 
 
@@ -133,12 +134,14 @@ def judge(seen: Seen, rail: Rail, want: Want, limits: Limits) -> tuple[Verdict, 
         return (absent(rail, "lost RoCE packets"),)
     by_design = want.flow_control.value == "none" or want.adaptive_routing.value
     late = (*GAVE_UP, *TIMEOUTS)
+    # More than a fabric loses by design, of the requests that arrived in the same time.
+    many = exceeds(found.only(LOSS), seen.counters, REQUESTS, limits.lossy_share)
     # One job that died leaves hundreds behind on healthy hosts: only what goes on proves more.
     goes_on = bool(found.visit.only(late).added)
     parts = (
         (CORRUPT, CORRUPTION, False),
         (late, TIMED_OUT, not goes_on),
-        (LOSS, LOST, by_design and not _too_many(found.only(LOSS), seen.counters, limits)),
+        (LOSS, LOST, by_design and not many),
     )
     verdicts = [
         settle(part, rail, cause, limits, advisory=advisory)
@@ -147,17 +150,6 @@ def judge(seen: Seen, rail: Rail, want: Want, limits: Limits) -> tuple[Verdict, 
     ]
     wrong = tuple(each for each in verdicts if each.status in (Status.FAIL, Status.WARN))
     return wrong or (settle(found, rail, LOST, limits),)
-
-
-def _too_many(loss: Errors, counters: Watched[Counters], limits: Limits) -> bool:
-    """More than a fabric loses by design: by the requests that arrived in the same time."""
-    span = counters.visit if loss.visit.added or counters.since is None else counters.since
-    growth = loss.visit if span is counters.visit else loss.since
-    names = ("rx_write_requests", "rx_read_requests", "rx_pkts")
-    requests = sum(
-        max(0, (span.last.get(name) or 0) - (span.first.get(name) or 0)) for name in names
-    )
-    return growth is not None and requests > 0 and growth.total > limits.lossy_share * requests
 
 
 CHECK = Check(

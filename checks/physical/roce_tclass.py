@@ -14,9 +14,10 @@ HCA anew, storage too.
 On the switch: the same DSCP in the same lossless class, on the whole path.
 Healthy though odd: nothing forced is right: then each job must set ``NCCL_IB_TC``, or its packets
 leave with DSCP 0. 104 and 106 are both DSCP 26: the last two bits are ECN's. Traffic class 160 is
-DSCP 40: declare ``commcheck_roce_dscp`` and ``commcheck_roce_priority``. The driver's own kernel
-module has no such file. Queue pairs made past the kernel (GPU-initiated networking) are not
-re-marked by it. A break at trust, map or PFC is that check's fail: here it is shown in the chain.
+DSCP 40: declare ``commcheck_roce_dscp`` and ``commcheck_roce_priority``. Where RoCE runs in tagged
+VLANs (``commcheck_trust: pcp``) no traffic class counts. The kernel's own driver has no such file.
+Queue pairs made past the kernel (GPU-initiated networking) are not re-marked by it. A break at
+trust, map or PFC is that check's fail: here it is shown in the chain.
 """
 
 from __future__ import annotations
@@ -108,6 +109,8 @@ OTHER_DSCP = Cause(
 def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
     """Walk the chain; its first link is judged here, the others by their own checks."""
     named = f"{rail.label} ({rail.netdev})"
+    if want.trust.value != "dscp":
+        return _onward(named, [f"VLAN tag, no DSCP ({want.trust.origin})"], seen, want, {})
     start = _traffic_class(seen)
     if isinstance(start, Verdict):
         return start
@@ -126,12 +129,7 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
             hca=rail.hca,
             port=rail.port,
         )
-    if isinstance(seen.qos, Unread):
-        return undecidable(
-            f"{named}: {' -> '.join(links)}, and what the port makes of it is not known: "
-            f"{seen.qos.reason}"
-        )
-    return _walk(named, links, seen.qos, want, measured)
+    return _onward(named, links, seen, want, measured)
 
 
 def _traffic_class(seen: Seen) -> tuple[int | None, str] | Verdict:
@@ -149,10 +147,16 @@ def _traffic_class(seen: Seen) -> tuple[int | None, str] | Verdict:
     return int(given), f" ({PATH})"
 
 
-def _walk(
-    named: str, links: list[str], qos: Qos, want: Want, measured: dict[str, object]
+def _onward(
+    named: str, links: list[str], seen: Seen, want: Want, measured: dict[str, object]
 ) -> Verdict:
-    for shown, broken_by, unknown in _port_links(qos, want, measured):
+    """From the mark on, as far as the port tells it."""
+    if isinstance(seen.qos, Unread):
+        return undecidable(
+            f"{named}: {' -> '.join(links)}, and what the port makes of it is not known: "
+            f"{seen.qos.reason}"
+        )
+    for shown, broken_by, unknown in _port_links(seen.qos, want, measured):
         links.append(shown)
         chain = f"{named}: {' -> '.join(links)}"
         if broken_by:

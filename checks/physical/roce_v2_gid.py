@@ -12,6 +12,7 @@ the v1 and v2 GIDs of it by itself. Indices shift when addresses are added in an
 On the switch: the gateway of the rail's subnet, and a route between the subnets of all racks.
 Healthy though odd: the index need not be 3; an IPv6 address beside IPv4 moves it to 5. The address
 may belong to a VLAN of the netdev. On fabrics of IPv6 alone declare ``commcheck_gid_family: ipv6``.
+Hosts that are cabled to each other may use link-local IPv4 on purpose: alone it is a warning.
 """
 
 from __future__ import annotations
@@ -91,6 +92,17 @@ NO_ADDRESS = Cause(
     ),
     remedies=(ASSIGN,),
 )
+LINK_LOCAL = Cause(
+    slug="gid-link-local-ipv4",
+    title=Words("RoCE v2 by link-local IPv4 only", "RoCE v2 仅有链路本地 IPv4 地址"),
+    meaning=Words(
+        "Nobody gave the netdev an address, so it took one of 169.254.0.0/16: no router carries "
+        "it, and the next boot may bring another. Hosts below one leaf talk by it, racks do not.",
+        "网卡没有被分配地址，自行使用了 169.254.0.0/16：路由器不转发，重启后还可能改变。"
+        "同一交换机下可以通信，跨机架不行。",
+    ),
+    remedies=(ASSIGN,),
+)
 OTHER_FAMILY = Cause(
     slug="gid-other-family",
     title=Words("RoCE v2 by IPv6 only", "RoCE v2 仅有 IPv6 地址"),
@@ -109,7 +121,8 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
     ipv4 = [gid for gid in second if gid.ipv4 is not None]
     ipv6 = [gid for gid in second if gid.ipv4 is None and not gid.is_link_local]
     named = f"{rail.label} ({rail.netdev})"
-    good = ipv4 if want.family.value == "ipv4" else ipv6
+    routed = [gid for gid in ipv4 if not gid.is_link_local]
+    good = routed if want.family.value == "ipv4" else ipv6
     if good:
         return passed(
             f"{named} has RoCE v2 at GID {_shown(good)}", measured={"gid_index": good[0].index}
@@ -118,6 +131,9 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
         count = len(seen.table.gids)
         reason = f"{named} has {many(count, 'GID')}, none of RoCE v2, want one of {want.family}"
         return failed(V1_ONLY, reason, netdev=rail.netdev, hca=rail.hca)
+    if ipv4 and want.family.value == "ipv4":
+        reason = f"{named} has RoCE v2 at GID {_shown(ipv4)}, link-local, want one of the plan"
+        return warned(LINK_LOCAL, reason, netdev=rail.netdev)
     if ipv6:
         reason = f"{named} has RoCE v2 by IPv6 only, at GID {_shown(ipv6)}, want ipv4"
         return warned(OTHER_FAMILY, reason, netdev=rail.netdev)
@@ -138,7 +154,7 @@ CHECK = Check(
     want=Want,
     judge=judge,
     needs=("physical.nic-link-up",),
-    causes=(V1_ONLY, NO_ADDRESS, OTHER_FAMILY),
+    causes=(V1_ONLY, NO_ADDRESS, LINK_LOCAL, OTHER_FAMILY),
     platforms=frozenset({"gpu-roce"}),
     not_applicable=ethernet_only,
 )

@@ -206,6 +206,8 @@ class Trait:
     subjects to be compared at all (a card's model). ``owners``: checks that judge the same thing
     by what is declared; where one of them found something, no drift is reported on top.
     ``fails``: the odd ones out cannot work with the others, so that drift is a fail.
+    ``unique``: no two hosts may have the same (an address), whatever rail it is on. It is the key
+    of what the subject itself is (a port's identity): a port that two hosts show is one port.
     """
 
     name: str
@@ -214,6 +216,7 @@ class Trait:
     kin: str = ""
     owners: tuple[str, ...] = ()
     fails: bool = False
+    unique: str = ""
 
 
 UNREAD: Final = "unread"

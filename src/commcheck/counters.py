@@ -125,6 +125,15 @@ class Errors:
         return self.visit if self.since is None else self.since
 
     @property
+    def grown(self) -> Growth:
+        """The longest window in which something was added, else the longest there is.
+
+        A counter that began anew since the earlier run and has passed what it was then shows less
+        growth since than in the visit, or none.
+        """
+        return self.visit if self.visit.added and not self.longest.added else self.longest
+
+    @property
     def told(self) -> str:
         """The totals as a remark, or ""."""
         parts = ", ".join(f"{name} {count}" for name, count in self.totals.items())

@@ -8,10 +8,11 @@ old totals could be of a minute ago, and nobody can tell.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from commcheck.check import failed, limit, not_applicable, passed, undecidable, warned
-from commcheck.counters import WINDOW_SOURCE, Errors, length
+from commcheck.check import Watched, failed, limit, not_applicable, passed, undecidable, warned
+from commcheck.counters import WINDOW_SOURCE, Counters, Errors, growth, length
 from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Cause, Rail, Verdict
 
@@ -68,6 +69,24 @@ def settle(
         f"{rail.label}: {longest}{found.told}, and nothing tells when",
         turn_on="run again later on the same boot, or set window_s: 10",
     )
+
+
+def exceeds(
+    found: Errors,
+    counters: Watched[Counters],
+    names: Iterable[str],
+    share: float,
+    *,
+    least: int = 0,
+) -> bool:
+    """``least`` and more growth, and more than a share of what ``names`` counted in the same time:
+    during the visit, or since an earlier run where the visit saw none."""
+    span = counters.visit if found.visit.added or counters.since is None else counters.since
+    grown = found.visit if span is counters.visit else found.since
+    arrived = growth(span, names).total
+    if grown is None or not arrived:
+        return False
+    return grown.total >= least and grown.total > share * arrived
 
 
 def _places(subject: Rail | Accelerator) -> dict[str, str]:

@@ -146,8 +146,12 @@ def _compare(
                 continue
             kin = _key(member.value(trait.kin)) if trait.kin else ""
             where = (str(member.value(GROUP)), str(member.value(PLATFORM)))
-            pools[(*where, kin, member.finding.subject)].append(member)
+            subject = "" if trait.unique else member.finding.subject
+            pools[(*where, kin, subject)].append(member)
         for (group, *_), pool in sorted(pools.items(), key=lambda each: each[0]):
+            if trait.unique:
+                _doubled(trait, pool)
+                continue
             keys = [_key(member.value(trait.name)) for member in pool]
             verdict = _settle(_Pool(trait, pool, keys))
             if verdict is not None:
@@ -157,6 +161,38 @@ def _compare(
                 )
                 groups[f"@{group}"].append(finding)
     return groups
+
+
+def _doubled(trait: Trait, members: Sequence[_Member]) -> None:
+    """Note in each member with which others it shares what should be its own."""
+    same: dict[str, list[_Member]] = defaultdict(list)
+    for member in members:
+        same[_key(member.value(trait.name))].append(member)
+    for key, sharing in same.items():
+        for member in sharing:
+            mine = member.finding.host, member.value(trait.unique)
+            others = [
+                f"{each.finding.host} on {each.finding.subject}"
+                for each in sharing
+                if each.finding.host != mine[0] and each.value(trait.unique) != mine[1]
+            ]
+            if others:
+                member.drifts.append(_shared(trait, member, key, sorted(others, key=natural)))
+
+
+def _shared(trait: Trait, member: _Member, key: str, others: Sequence[str]) -> Verdict:
+    told = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+    return Verdict(
+        status=Status.FAIL,
+        reason=f"{member.finding.subject} has {trait.title.en} {_shown(key)}, as has {told}; "
+        "want one of its own",
+        cause=trait.cause,
+        remedies=fitting(
+            remedies_for(trait.cause, member.finding.verdict.measured), member.value(DRIVER)
+        ),
+        rule=trait.name,
+        measured=member.finding.verdict.measured,
+    )
 
 
 def _settle(pool: _Pool) -> Verdict | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
 from commcheck.discover import discover
+from tests.cheap import Answer, CheapFleet, Script, healthy_script
 from tests.sshd import Server
 
 CHECKS = ("physical.gpu-driver", "physical.nic-mtu")

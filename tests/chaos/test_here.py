@@ -16,13 +16,13 @@ import pytest
 from commcheck.collect.base import Ask, Sink
 from commcheck.collect.fleet import visit_all
 from commcheck.collect.limits import A_HOST, OURS, room_for
-from commcheck.demo.cheap import CheapFleet
 from commcheck.errors import NotKept
 from commcheck.model import Host
 from commcheck.report.folder import RunFolder
 from tests.chaos.climbs import assert_never_wrong, assert_nothing_lost, begin, climb, report
 from tests.chaos.conftest import CHECKS, names, words_for
 from tests.chaos.seeds import SEEDS
+from tests.cheap import CheapFleet
 from tests.report.test_folder import frame
 
 TWENTY = names(20)

@@ -15,11 +15,11 @@ import pytest
 
 from commcheck.attempts import before
 from commcheck.cli import entry
-from commcheck.demo.cheap import CheapFleet, Script
 from commcheck.errors import RunFolderError
 from tests.chaos.climbs import Ended, assert_never_wrong, assert_nothing_lost, climb
 from tests.chaos.conftest import words_for
 from tests.chaos.seeds import SEEDS
+from tests.cheap import CheapFleet, Script
 
 CHECKS = ("nic-mtu", "pfc-enabled", "nic-consistency")
 Call = Callable[..., tuple[int, str, str]]

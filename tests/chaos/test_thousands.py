@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from commcheck.demo.cheap import CheapFleet, Script
 from tests.chaos.climbs import assert_nothing_lost, begin
 from tests.chaos.conftest import CHECKS, words_for
+from tests.cheap import CheapFleet, Script
 
 
 @pytest.mark.timeout(900)

@@ -110,6 +110,9 @@ def test_faults_that_need_a_persona_meet_on_one_host() -> None:
         amazon = faults[name].change(amazon)
     assert len(amazon.efas) == 32
     assert not any(efa.opened for efa in amazon.efas)
+    (infiniband,) = cast(1, ["h100-ib"])
+    other = faults["ib-other-fabric"].change(infiniband)
+    assert other.declared == infiniband.declared  # its peers are still its peers
 
 
 @pytest.mark.slow

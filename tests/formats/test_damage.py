@@ -90,6 +90,8 @@ def whole_answers(reader: Reader[Any], folder: str) -> Iterator[tuple[str, Any]]
                 facts = reader.parse(Output(text))
             except Unjudgeable:
                 continue
+            if any("not readable" in why for _, why in getattr(facts, "failed", ())):
+                continue  # the answer to another query
             if text.strip() and is_told(facts):
                 yield text, facts
 
@@ -107,6 +109,7 @@ def is_part_of(left: Any, whole: Any) -> bool:
         return all(
             is_part_of(getattr(left, each.name), getattr(whole, each.name))
             for each in dataclasses.fields(left)
+            if each.compare
         )
     if isinstance(left, tuple) and isinstance(whole, tuple):
         return all(any(is_part_of(one, other) for other in whole) for one in left)

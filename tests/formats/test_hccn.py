@@ -112,9 +112,25 @@ def test_more_of_the_recordings() -> None:
     dark = told(hccn_optical.OPTICAL, "optical-low-rx-lane1")
     assert dark.rx_mw[1] == (1, 0.0054)
     assert ("Rx Los Flag", 1) in dark.flags
+    copper = told(hccn_optical.OPTICAL, "optical-copper")
+    assert (copper.temperature_c, copper.rx_mw, copper.rx_limits_mw) == (None, (), None)
     flaps = told(hccn_history.LINK_STAT, "link-stat")
     assert (flaps.ups, [state for _, state in flaps.changes]) == (6, ["UP", "DOWN"] * 2)
     assert told(hccn_history.LINK_STAT, "link-stat-stable").changes == ((1_324_643, "UP"),)
+
+
+def test_a_build_without_flags_of_a_lost_lock() -> None:
+    short = re.sub(r"^.. LoL Flag.*\n", "", text("hccn_tool/optical-low-rx-lane1"), flags=re.M)
+    said = hccn_optical.OPTICAL.parse(Output(f"[npu 5 rc 0]\n{short}[end]\n")).of(5)
+    assert said.flags == (("Rx Los Flag", 1),)
+
+
+def test_one_npu_that_answers_otherwise_leaves_the_others() -> None:
+    both = "[npu 0 rc 0]\nlink status: UP\n[npu 1 rc 0]\nlink status: ?\n[end]\n"
+    links = hccn_port.LINK.parse(Output(both))
+    assert links.of(0) == NpuLink(True)
+    with pytest.raises(CommandFailed, match=r"npu1: .*not readable: link status: \?"):
+        links.of(1)
 
 
 def test_losses_of_a_ping_whatever_stands_below() -> None:

@@ -255,7 +255,19 @@ FACTS: list[tuple[Parse, str, Any]] = [
              rx_dbm=tuple((lane, -0.54) for lane in (1, 2, 3, 4)),
              tx_dbm=tuple((lane, -0.22) for lane in (1, 2, 3, 4)),
              bias_ma=tuple((lane, 6.75) for lane in (1, 2, 3, 4)))),
+    (ethtool_module.parse, "ethtool/module-qsfp56-sr4.txt",
+     replace(MODULE, identifier="QSFP28", vendor="Mellanox", part_number="MMA1T00-VS",
+             state=None, temperature_c=41.3, temperature_alarm_c=80.0,
+             temperature_warning_c=70.0, rx_low_alarm_dbm=-12.8,
+             rx_dbm=tuple((lane, -0.02) for lane in (1, 2, 3, 4)),
+             tx_dbm=tuple((lane, 0.5) for lane in (1, 2, 3, 4)),
+             bias_ma=tuple((lane, 7.104) for lane in (1, 2, 3, 4)))),
+    (ethtool_module.parse, "ethtool/module-qsfp28-copper.txt",
+     replace(MODULE, identifier="QSFP28", vendor="Mellanox", part_number="MCP1600-C002",
+             state=None, temperature_c=0.0, rx_dbm=(), tx_dbm=(), bias_ma=())),
     (mlxlink.parse, "mlxlink/good-400g.txt", MLXLINK),
+    (mlxlink.parse, "mlxlink/good-ndr.txt",
+     replace(MLXLINK, speed="IB-NDR", fec="Ethernet_Consortium_LL_50G_RS_FEC_PLR -(272,257+1)")),
     (mlxlink.parse, "mlxlink/good-400g-ansi.txt", MLXLINK),
     (mlxlink.parse, "mlxlink/good-400g.json", MLXLINK),
     (mlxlink.parse, "mlxlink/bad-si-but-low-ber.txt",
@@ -280,6 +292,9 @@ FACTS: list[tuple[Parse, str, Any]] = [
       NicCliDevice(2, "BCM57608", "231.2.63.0", "0000:26:00.0"))),
     (lldptool.parse, "lldptool/neighbor.txt",
      (replace(LEAF, port_description="gpu-a01:ens1np0", peer_pfc=None, peer_pfc_willing=None),)),
+    (lldptool.parse, "lldptool/neighbor-whole.txt",
+     (replace(LEAF, port="400GE1/0/12", port_description="gpu-a01 ens1np0",
+              peer_pfc=frozenset({3}), peer_pfc_willing=False),)),
     (lldptool.parse_pfc, "lldptool/pfc-tlv.txt", PfcTlv(frozenset({3}), True)),
     (lldptool.parse_pfc, "lldptool/pfc-tlv-none.txt", PfcTlv(frozenset(), True)),
     (lldptool.parse_pfc, "lldptool/config-enabled.txt", PfcTlv(frozenset({3}))),
@@ -427,6 +442,11 @@ def test_a_device_that_has_left_the_bus_hides_no_other() -> None:
 def test_lspci_without_root_tells_that_it_was_denied() -> None:
     (nic,) = lspci.parse(Output(text_of("lspci/nonroot-access-denied.txt")))
     assert (nic.told, nic.width, nic.max_read_request_bytes) == (False, None, None)
+
+
+def test_a_module_that_ethtool_does_not_know() -> None:
+    with pytest.raises(CommandFailed, match="modules of identifier 0x1e"):
+        ethtool_module.parse(Output(text_of("ethtool/module-unknown-dump.txt")))
 
 
 def test_an_empty_cage_and_a_driver_without_fec() -> None:

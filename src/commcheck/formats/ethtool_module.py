@@ -4,7 +4,9 @@ CMIS (OSFP, QSFP-DD) and SFF-8636 (QSFP28) modules print other keys, so lines ar
 All lanes of the form factor are printed, eight or four, also those that the module does not have.
 Copper has no power readings. ethtool 6.1 shows the flags of a CMIS lane one lane too late, so
 they are kept by name and are a hint beside the powers. A module that leaves its thresholds empty
-has zeros there, which are no thresholds.
+has zeros there, which are no thresholds. Of an SFF-8636 module some keys come more than once, each
+time with something else: ``Extended identifier description``, ``Transceiver type``
+(``sff8636_show_ext_identifier`` and ``sff8636_show_transceiver`` of ethtool's qsfp.c).
 """
 
 from __future__ import annotations
@@ -35,6 +37,18 @@ _TEMPERATURE: Final = regex(r"(-?\d+\.\d+) degrees C / -?\d+\.\d+ degrees F")
 _HEAT: Final = "Module temperature high"
 _LIGHT: Final = "Laser rx power low"
 _CODED: Final = regex(r"0x[0-9a-f]{2} \((.*)\)")
+_DUMP: Final = regex(r"Offset\s+Values\n-+\s+-+\n0x0000:\s+([0-9a-f]{2}) ")
+_OF_THE_MODULE: Final = frozenset(
+    {
+        "Identifier",
+        "Vendor name",
+        "Vendor PN",
+        "Module State",
+        "Module Fault Cause",
+        "Module temperature",
+        *(f"{of} {kind} threshold" for of in (_HEAT, _LIGHT) for kind in ("alarm", "warning")),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,12 @@ def parse(output: Output) -> EthtoolModule | None:
         if re.search("Invalid argument|Input/output error|Operation not supported", both):
             return None
         raise CommandFailed(f"ethtool -m failed with exit code {output.rc}: {output.complaint}")
+    if dump := _DUMP.match(text):
+        # eeprom_parse of ethtool's netlink/module-eeprom.c: what it does not know it does not read.
+        raise CommandFailed(
+            f"ethtool does not know modules of identifier 0x{dump[1]} and prints their memory",
+            "install a newer ethtool: 0x19 (OSFP) and 0x1e (QSFP112 with CMIS) came one by one",
+        )
     values: list[tuple[str, str]] = []
     for line in whole_lines(text, TOOL):
         if line.strip():
@@ -78,9 +98,10 @@ def parse(output: Output) -> EthtoolModule | None:
 
 
 def _module(values: list[tuple[str, str]], text: str) -> EthtoolModule:
-    singles = dict(values)
-    if "Identifier" not in singles or len(singles) != len({*values}):
-        raise ParseError(TOOL, text, "'Identifier', and every line once")
+    read = {(key, value) for key, value in values if _is_read(key)}
+    singles = dict(read)
+    if "Identifier" not in singles or len(singles) != len(read):
+        raise ParseError(TOOL, text, "'Identifier', and every line that is read once")
     powers: dict[str, dict[int, float]] = {"rx": {}, "tx": {}}
     bias, flags = {}, []
     for key, value in values:
@@ -110,6 +131,10 @@ def _module(values: list[tuple[str, str]], text: str) -> EthtoolModule:
         bias_ma=tuple(sorted(bias.items())),
         flags=tuple(flags),
     )
+
+
+def _is_read(key: str) -> bool:
+    return key in _OF_THE_MODULE or any(form.fullmatch(key) for form in (_POWER, _BIAS, _FLAG))
 
 
 def _coded(singles: dict[str, str], key: str, text: str) -> str | None:

@@ -48,8 +48,9 @@ class Gid:
 
     @property
     def is_link_local(self) -> bool:
-        """True where no router carries it."""
-        return IPv6Address(self.gid).is_link_local
+        """True where no router carries it: of fe80::/10, or mapped from 169.254.0.0/16."""
+        address = IPv6Address(self.gid)
+        return (address.ipv4_mapped or address).is_link_local
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ libraries, which a login of SSH does not name. ``-i`` takes the physical chip id
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import Final, Generic, TypeVar
 
 from commcheck.check import Reader
@@ -73,7 +74,7 @@ class PerNpu(Generic[R]):
     """What a query says of each NPU, by physical chip id, or why it says nothing."""
 
     values: tuple[tuple[int, R], ...]
-    failed: tuple[tuple[int, str], ...] = ()
+    failed: tuple[tuple[int, str], ...] = field(default=(), compare=False)  # no fact of an NPU
 
     def of(self, npu: int) -> R:
         """The answer of an NPU. Raises ``CommandFailed`` where it has none."""
@@ -116,6 +117,7 @@ def per_npu(
 
     def read(output: Output) -> PerNpu[R]:
         values, failed = [], []
+        unread: ParseError | None = None
         for npu, rc, text in sections(output, tool):
             first = next(iter(text.split("\n")), "").strip()
             if FAILURES.match(first):
@@ -126,10 +128,13 @@ def per_npu(
                 continue
             try:
                 values.append((npu, parse(text, tool)))
-            except ParseError:
-                if rc == 0:
-                    raise
-                failed.append((npu, f"exit code {rc}: {first[:120] or 'no message'}"))
+            except ParseError as error:
+                said = first[:120] or "no message"
+                failed.append((npu, f"exit code {rc}: {said}" if rc else f"not readable: {said}"))
+                unread = unread or (error if rc == 0 else None)
+        # One NPU that answers otherwise leaves the others; where all do, the layout is not known.
+        if unread is not None and not values:
+            raise unread
         return PerNpu(tuple(values), tuple(failed))
 
     command = Command(

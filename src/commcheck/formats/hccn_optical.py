@@ -1,6 +1,8 @@
 """``hccn_tool -optical -g``: the module of each NPU's port, its light and its alarms.
 
 Powers are mW for each lane, thresholds stand in the same answer, flags are bit masks of lanes.
+Of passive copper the tool prints ``temperature : not supported``, ``NA`` for powers and thresholds
+and no flags; only some builds print those of a lost lock (``tool_show_optical_info`` of hccn_tool).
 """
 
 from __future__ import annotations
@@ -54,13 +56,16 @@ def optical(text: str, tool: str) -> NpuOptical:
     if present == "not present":
         return NpuOptical("absent")
     need(values, {"temperature", "Temp High Thres", "vendor part number"}, text, tool)
+    tx_mw, rx_mw = (_lanes(values, what, text, tool) for what in ("Tx Power", "Rx Power"))
+    if tx_mw or rx_mw:  # an answer that was cut lacks them
+        need(values, {"Tx Los Flag", "Rx Los Flag"}, text, tool)
     return NpuOptical(
         state="present",
         part_number=values["vendor part number"],
         temperature_c=_number(values["temperature"], "C", text, tool),
         temperature_high_c=_number(values["Temp High Thres"], "C", text, tool),
-        tx_mw=_lanes(values, "Tx Power", text, tool),
-        rx_mw=_lanes(values, "Rx Power", text, tool),
+        tx_mw=tx_mw,
+        rx_mw=rx_mw,
         tx_limits_mw=_limits(values, "TxPower", text, tool),
         rx_limits_mw=_limits(values, "RxPower", text, tool),
         flags=tuple((name, lane) for name in FLAGS for lane in _mask(values, name, text, tool)),
@@ -70,30 +75,35 @@ def optical(text: str, tool: str) -> NpuOptical:
 def _lanes(
     values: dict[str, str], what: str, text: str, tool: str
 ) -> tuple[tuple[int, float], ...]:
-    found = []
-    for key, value in values.items():
-        lane = re.fullmatch(rf"{what}(\d)", key)
-        if lane is not None and value not in ("NA", "N/A", "not supported"):
-            found.append((int(lane[1]), _number(value, "mW", text, tool)))
-    if not found or [lane for lane, _ in found] != list(range(len(found))):
+    """Powers by lane; one that is told without a number is that of lane 0."""
+    lanes = {
+        int(lane[1] or 0): _number(value, "mW", text, tool)
+        for key, value in values.items()
+        if (lane := re.fullmatch(rf"{what}(\d?)", key)) is not None
+    }
+    told = [(lane, mw) for lane, mw in lanes.items() if mw is not None]
+    if not lanes or [lane for lane, _ in told] != list(range(len(told))):
         raise ParseError(tool, text, f"{what} of every lane")
-    return tuple(found)
+    return tuple(told)
 
 
-def _limits(values: dict[str, str], what: str, text: str, tool: str) -> tuple[float, float]:
+def _limits(values: dict[str, str], what: str, text: str, tool: str) -> tuple[float, float] | None:
     keys = f"{what} Low Thres", f"{what} High Thres"
     need(values, set(keys), text, tool)
     low, high = (_number(values[key], "mW", text, tool) for key in keys)
-    return low, high
+    return None if low is None or high is None else (low, high)
 
 
 def _mask(values: dict[str, str], name: str, text: str, tool: str) -> list[int]:
-    need(values, {name}, text, tool)
+    if name not in values:
+        return []
     bits = int(only(r"0x([0-9a-fA-F]{1,4})", values[name], text, tool)[1], 16)
     return [lane for lane in range(16) if bits >> lane & 1]
 
 
-def _number(value: str, unit: str, text: str, tool: str) -> float:
+def _number(value: str, unit: str, text: str, tool: str) -> float | None:
+    if value in ("NA", "N/A", "not supported", "get failed"):
+        return None
     return float(only(rf"(-?\d+(?:\.\d+)?) {unit}", value, text, tool)[1])
 
 

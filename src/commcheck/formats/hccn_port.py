@@ -73,12 +73,13 @@ def speed(text: str, tool: str) -> int | None:
     return None if said is None else int(said)
 
 
-_UNSET: Final = regex(r"Get \w+ failed, because no \w+ was preset there!\n|\n*")
+_NO_ADDRESS: Final = regex(r"Get ip\w* failed, because no ip\w* was preset there!\n|\n*")
+_NO_GATEWAY: Final = regex(r"Get gateway failed, because no gateway was preset there!\n|\n*")
 
 
 def address(text: str, tool: str) -> ipaddress.IPv4Interface | None:
     """The address with its netmask; None where none is set."""
-    if _UNSET.fullmatch(text):
+    if _NO_ADDRESS.fullmatch(text):
         return None
     lines = text.strip("\n").split("\n")
     if len(lines) != 2:
@@ -93,7 +94,7 @@ def address(text: str, tool: str) -> ipaddress.IPv4Interface | None:
 
 def gateway(text: str, tool: str) -> ipaddress.IPv4Address | None:
     """None where none is set."""
-    if _UNSET.fullmatch(text):
+    if _NO_GATEWAY.fullmatch(text):
         return None
     said = _line(r"default gateway:\s*([\d.]{7,15}), Iface:\s*\w+", text, tool)[1]
     return _ipv4(said, text, tool)

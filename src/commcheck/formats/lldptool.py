@@ -1,7 +1,8 @@
 """``lldptool`` of lldpad: the neighbour (``-tni DEV``), and the PFC TLV that this host sends.
 
 TLVs are a title and indented lines. "End of LLDPDU TLV" ends a neighbour, so one that was cut
-lacks it.
+lacks it. A switch's description of itself goes on over lines that are not indented, and the tool
+complains of an address of a kind that it does not know (``print_mng_addr`` of lldp_basman_clif.c).
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from commcheck.command import Command, Output
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import only, whole_lines
 from commcheck.formats.lldp import Neighbour
-from commcheck.lazy import dataclass
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Rail
 
 TOOL: Final = "lldptool"
+
+_TITLE: Final = regex(r"[A-Z][\w .:/-]*TLV")
+_FREE_TEXT: Final = ("System Description TLV", "Management Address TLV")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,8 @@ def _tlvs(text: str) -> dict[str, list[str]]:
             if not title:
                 raise ParseError(TOOL, text, "the title of a TLV before its lines")
             tlvs[title].append(line.strip())
-        elif line:
-            title = only(r"[A-Z][\w .:-]*TLV", line, text, TOOL)[0]
+        elif line and (title not in _FREE_TEXT or _TITLE.fullmatch(line)):
+            title = only(_TITLE, line, text, TOOL)[0]
             if title in tlvs and "8021Q" not in title and "PFC" in title:
                 raise ParseError(TOOL, text, f"{title} once")
             tlvs.setdefault(title, [])

@@ -66,7 +66,7 @@ def parse(output: Output) -> Mlxlink:
         phys_state=only(r"[A-Z][\w ]*", values["Physical state"], text, TOOL)[0],
         speed=_known(values["Speed"], r"[\w-]+", text),
         width=_known(values["Width"], r"\d{1,2}x", text),
-        fec=_known(values["FEC"], r"[\w-][\w (),.-]*", text),
+        fec=_known(values["FEC"], r"\w[ -~]*", text),  # "RS-FEC - (544,514) + PLR" of InfiniBand
         recommendation=only(r"[ -~]+", values["Recommendation"], text, TOOL)[0],
         opcode=opcode,
         raw_ber=_ber(values["Raw Physical BER"], text),

@@ -53,7 +53,7 @@ _ORDER: Final = regex(rb'"ph":\s*"X",\s*("cat":\s*")\w+",\s*"name":\s*"')
 _NESTED: Final = regex(rb'"ph":\s*"[BE]"')
 _COLLECTIVE: Final = b'"Collective name"'
 _CALL: Final = b'"record_param_comms"'
-_MOVED: Final = regex(rb'"Collective name":[^}]*?"Process Group Ranks":\s*"[^"]*"')
+_RANKS: Final = regex(rb'"Process Group Ranks":\s*"[^"]*"')
 _CORRELATION: Final = regex(rb'"correlation":\s*(\d+)')
 _SEQ: Final = regex(rb'"Seq":\s*(\d+)')
 _TIMES: Final = regex(rb'"ts":\s*([\d.]+)\s*,\s*"dur":\s*([\d.]+)')
@@ -170,19 +170,21 @@ class _Scanner:
         begin = max(0, text.rfind(self._token, 0, at))
         event = text[begin : text.find(b"}", at) + 1]
         try:
-            if not self._plain_collective(event, moved):
+            if not self._plain_collective(event, at - begin, moved):
                 read, _ = DECODER.raw_decode("{" + event.decode("utf-8", "replace") + "}")
                 take_collective(read, self._trace, moved)
         except (ValueError, RecursionError):
             return  # a name with a bare quote, or damage: it counts for time, not for bytes
 
-    def _plain_collective(self, event: bytes, moved: dict[bytes, tuple[Transfer, int]]) -> bool:
-        """The same without reading all of it; equal arguments are understood once."""
-        found, correlation = _MOVED.search(event), _CORRELATION.search(event)
+    def _plain_collective(
+        self, event: bytes, at: int, moved: dict[bytes, tuple[Transfer, int]]
+    ) -> bool:
+        """The same without reading all of it; equal arguments, from ``at``, are understood once."""
+        ranks, correlation = _RANKS.search(event, at), _CORRELATION.search(event)
         times = _TIMES.search(event) if correlation is None and _CALL in event else None
-        if found is None or (correlation is None and times is None):
+        if ranks is None or (correlation is None and times is None):
             return False
-        text = found[0]
+        text = event[at : ranks.end()]
         if text not in self._moves:
             self._moves[text] = transfer_of(json.loads(b"{" + text + b"}"))
         transfer = self._moves[text]

@@ -9,6 +9,7 @@ import pytest
 
 from checks.physical.ib_subnet_manager import CHECK, NO_MANAGER
 from commcheck.model import Kind, Machine, Rail, Status
+from tests.checks.conftest import RECORDED
 
 
 @pytest.fixture
@@ -24,6 +25,15 @@ def test_served(judged: Any, machine: Machine) -> None:
     verdict = judged(CHECK, said("port-ib-ndr.txt"), machine=machine).verdict
     assert verdict.status is Status.PASS
     assert "SM lid 1" in verdict.reason
+
+
+def test_served_while_its_link_recovers(judged: Any, machine: Machine) -> None:
+    text = (
+        (RECORDED / "sysfs" / "port-ib-ndr.txt").read_text().replace("4: ACTIVE", "5: ACTIVE_DEFER")
+    )
+    assert "ACTIVE_DEFER" in text
+    verdict = judged(CHECK, {"grep -rHsxv 0x0000": (text, 0)}, machine=machine).verdict
+    assert verdict.status is Status.PASS
 
 
 def test_not_served(judged: Any, machine: Machine) -> None:

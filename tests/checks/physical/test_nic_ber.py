@@ -19,7 +19,9 @@ def said(name: str, rc: int = 0) -> dict[str, tuple[str, int]]:
     return {"mlxlink": (f"mlxlink/{name}", rc)}
 
 
-@pytest.mark.parametrize("name", ["good-400g.txt", "good-400g-ansi.txt", "good-400g.json"])
+@pytest.mark.parametrize(
+    "name", ["good-400g.txt", "good-400g-ansi.txt", "good-400g.json", "good-ndr.txt"]
+)
 def test_low(judged: Any, name: str) -> None:
     assert judged(CHECK, said(name)).verdict.status is Status.PASS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checks.physical.nic_consistency import CHECK, DRIFT, GID_DRIFT
+from checks.physical.nic_consistency import CHECK, DRIFT, GID_DRIFT, TWICE
 from commcheck.model import Machine
-from tests.checks.conftest import RAIL, Judge
+from tests.checks.conftest import RAIL, RECORDED, Judge
 
 ANSWERS = {
     "ethtool": ("ethtool/link-400g-good.txt", 0),
@@ -18,8 +18,8 @@ ANSWERS = {
 
 
 def test_traits() -> None:
-    assert {each.cause for each in CHECK.peers} == {DRIFT, GID_DRIFT}
-    assert all(each.owners for each in CHECK.peers)
+    assert {each.cause for each in CHECK.peers} == {DRIFT, GID_DRIFT, TWICE}
+    assert all(each.owners or each.unique for each in CHECK.peers)
 
 
 def test_a_rail_in_a_few_plain_values(judged: Judge) -> None:
@@ -31,10 +31,19 @@ def test_a_rail_in_a_few_plain_values(judged: Judge) -> None:
         "trust": "dscp",
         "dscp_map": "factory",
         "gid_index": 3,
+        "address": "10.100.1.21",
+        "port": "fe80:0000:0000:0000:a288:c2ff:fe5a:1b40",
+        "netdev": "ens1np0",
         "peers": "gpu-roce",
         "platform": "gpu-roce",
         "kernel_driver": "mlx5_core",
     }
+
+
+def test_an_address_that_the_netdev_gave_itself_is_not_compared(judged: Judge) -> None:
+    text = (RECORDED / "sysfs" / "gid-table-grep.txt").read_text().replace("0a64:", "a9fe:")
+    measured = judged(CHECK, ANSWERS | {"grep": (text, 0)}).verdict.measured
+    assert (measured["gid_index"], "address" in measured) == (3, False)
 
 
 def test_the_declared_group(judged: Judge) -> None:

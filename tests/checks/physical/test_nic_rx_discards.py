@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from checks.physical.nic_rx_discards import CHECK, DISCARDS, Seen, Want, judge
-from commcheck.growing import Limits
+from checks.physical.nic_rx_discards import CHECK, DISCARDS, Limits, Seen, Want, judge
 from commcheck.model import Kind, Origin, Rail, Status, Wanted
 from tests.checks.conftest import Judge, Watch
 
@@ -60,6 +59,33 @@ def test_old_totals_in_a_moment_tell_nothing(watched: Watch, rail: Rail) -> None
 def test_a_lossy_fabric_is_warned_of(watched: Watch, rail: Rail) -> None:
     seen = Seen(watched(OLD, {"rx_discards_phy": 12}))
     assert judge(seen, rail, want("none"), Limits()).status is Status.WARN
+
+
+@pytest.mark.parametrize(
+    ("dropped", "status"),
+    [(100, Status.WARN), (101, Status.FAIL)],  # of a million: 1e-4
+)
+@pytest.mark.parametrize("since", [False, True])
+def test_more_than_a_lossy_fabric_drops(
+    watched: Watch, rail: Rail, dropped: int, status: Status, *, since: bool
+) -> None:
+    last = {**OLD, "rx_packets_phy": 5_000_000}
+    # Told once for the port and once for its priority: one drop all the same.
+    added = {"rx_discards_phy": dropped, "rx_prio3_discards": dropped, "rx_packets_phy": 1_000_000}
+    seen = Seen(watched(last, {}, since=added, since_s=60) if since else watched(last, added))
+    assert judge(seen, rail, want("none"), Limits()).status is status
+
+
+def test_a_few_on_a_host_that_does_little(watched: Watch, rail: Rail) -> None:
+    last = {"rx_discards_phy": 918223, "rx_packets_phy": 5_000_000}
+    for dropped, status in ((99, Status.WARN), (100, Status.FAIL)):
+        seen = Seen(watched(last, {"rx_discards_phy": dropped, "rx_packets_phy": 5_000}))
+        assert judge(seen, rail, want("none"), Limits()).status is status
+
+
+def test_a_pause_storm_explains_them_and_need_not_bring_them() -> None:
+    always = {edge.cause: edge.always for edge in CHECK.explained_by}
+    assert always["pause-storm"] is False
 
 
 def test_other_names_and_none(watched: Watch, rail: Rail) -> None:

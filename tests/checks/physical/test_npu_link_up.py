@@ -30,6 +30,7 @@ def test_up_and_where(judged: Any) -> None:
         ("optical-low-rx-lane1", DOWN, "no light on lane 1"),
         ("optical-xsfp-absent-msg", NO_MODULE, "its module is not there"),
         ("optical-unreachable", NO_MODULE, "does not answer"),
+        ("optical-copper", DOWN, "npu0 is down, want up"),
         (BUSY, DOWN, "npu0 is down, want up"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checks.physical.npu_optics import ABSENT, CHECK, DARK, FLAGGED, HOT
-from commcheck.model import Cause, Status
+from commcheck.model import Cause, Kind, Status
 from tests.checks.physical.npu_answers import ONE, RECORDED, told
 
 GOOD = RECORDED["optical-good"].rstrip("\n")
@@ -44,6 +44,12 @@ def test_each(judged: Any, text: str, status: Status, cause: Cause | None, reaso
     verdict = judged(CHECK, {"hccn_tool -i N -optical": told(text)}, machine=ONE).verdict
     assert (verdict.status, verdict.cause) == (status, cause)
     assert reason in verdict.reason
+
+
+def test_copper(judged: Any) -> None:
+    answers = {"hccn_tool -i N -optical": told("optical-copper")}
+    verdict = judged(CHECK, answers, machine=ONE).verdict
+    assert (verdict.kind, "copper" in verdict.reason) == (Kind.NOT_APPLICABLE, True)
 
 
 def test_unreadable(judged: Any) -> None:

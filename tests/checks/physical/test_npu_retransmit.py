@@ -28,6 +28,13 @@ def test_growth_fails() -> None:
     assert verdict.remedies[0].command == "hccn_tool -i 0 -stat -g"
 
 
+def test_answers_that_nothing_waits_for_warn() -> None:
+    verdict = of(dict.fromkeys(NAMES, 5), {"roce_unexpected_ack_num": 3})
+    assert (verdict.status, verdict.cause) == (Status.WARN, LOSS)
+    both = of(dict.fromkeys(NAMES, 5), dict.fromkeys(NAMES, 2))
+    assert both.status is Status.FAIL
+
+
 def test_old_totals_need_a_window(judged: Any) -> None:
     answers = {"hccn_tool -i N -stat": told("stat-retransmit")}
     assert judged(CHECK, answers, machine=ONE).verdict.kind is Kind.UNDECIDABLE

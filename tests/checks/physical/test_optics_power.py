@@ -18,7 +18,9 @@ def said(text: str, rc: int = 0) -> dict[str, tuple[str, int]]:
     return {"ethtool -m": (text, rc)}
 
 
-@pytest.mark.parametrize("name", ["module-good.txt", "module-qsfp28-old-layout.txt"])
+@pytest.mark.parametrize(
+    "name", ["module-good.txt", "module-qsfp28-old-layout.txt", "module-qsfp56-sr4.txt"]
+)
 def test_fine(judged: Any, name: str) -> None:
     assert judged(CHECK, said(f"ethtool/{name}")).verdict.status is Status.PASS
 
@@ -205,7 +207,8 @@ def test_copper_and_an_empty_cage(judged: Any) -> None:
         for line in GOOD.splitlines(keepends=True)
         if "optical power" not in line and "bias" not in line
     )
-    assert judged(CHECK, said(copper)).verdict.kind is Kind.NOT_APPLICABLE
+    for text in (copper, "ethtool/module-qsfp28-copper.txt"):
+        assert judged(CHECK, said(text)).verdict.kind is Kind.NOT_APPLICABLE
     empty = judged(CHECK, said("ethtool/module-absent.txt", 1)).verdict
     assert empty.kind is Kind.NOT_APPLICABLE
 

@@ -54,6 +54,20 @@ def test_judge(
     assert says in verdict.reason
 
 
+def test_a_driver_loaded_anew_since_the_earlier_run(watched: Watch, rail: Rail) -> None:
+    """The counter has just reached again what it showed then."""
+    storm = "tx_pause_storm_error_events"
+    seen = Seen(watched(TOTALS, {storm: 2}, since={storm: 0}))
+    verdict = judge(seen, rail, PFC, Limits())
+    assert (verdict.cause, "+2 in 10 s" in verdict.reason) == (STORM, True)
+
+
+def test_only_counters_that_the_driver_has_are_shown(watched: Watch, rail: Rail) -> None:
+    bnxt = {f"pfc_pri{prio}_rx_duration_us": 0 for prio in range(8)}
+    verdict = judge(Seen(watched(bnxt)), rail, PFC, Limits())
+    assert verdict.reason == f"{rail.label}: pfc_pri3_rx_duration_us 0.0% of 10 s"
+
+
 def test_the_least_time_that_counts(watched: Watch, rail: Rail) -> None:
     for seconds, status in ((Limits().long_s, Status.FAIL), (Limits().long_s - 0.1, Status.WARN)):
         seen = Seen(watched(TOTALS, {RX: int(0.3e6 * seconds)}, seconds=seconds))

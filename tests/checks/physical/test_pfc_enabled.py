@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from checks.physical.pfc_enabled import CHECK, NOT_WANTED, OFF, WRONG_PRIORITY
+from checks.physical.pfc_enabled import CHECK, NO_ROOM, NOT_WANTED, OFF, WRONG_PRIORITY
 from commcheck.model import Cause, Kind, Machine, Rail, Status
+from tests.checks.conftest import RECORDED
 
 
 def said(name: str, rc: int = 0) -> dict[str, tuple[str, int]]:
@@ -55,6 +56,21 @@ def test_not_on(judged: Any, name: str, cause: Cause, told: str, mask: str) -> N
         f"mlnx_qos -i ens1np0 --pfc {mask}",
         "dcb pfc set dev ens1np0 prio-pfc 3:on",
     ]
+
+
+def test_on_without_room(judged: Any) -> None:
+    short = judged(CHECK, said("cable-len-zero.txt")).verdict
+    assert (short.status, short.cause) == (Status.WARN, NO_ROOM)
+    assert "room is kept for a cable of 0 m" in short.reason
+    good = (RECORDED / "mlnx_qos" / "good-dscp-prio3.txt").read_text()
+    for sizes, status in (
+        ("20016,0,156096,", Status.WARN),  # priority 3 is in buffer 1
+        ("0,0,0,", Status.PASS),  # none is told
+    ):
+        text = good.replace("20016,156096,0,", sizes)
+        verdict = judged(CHECK, {"mlnx_qos": (text, 0)}).verdict
+        assert verdict.status is status
+        assert ("receive buffer 1, of 0 bytes" in verdict.reason) is (status is Status.WARN)
 
 
 def test_the_inventory_says_which_priority(judged: Any) -> None:

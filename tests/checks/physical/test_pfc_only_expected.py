@@ -26,7 +26,7 @@ def test_all(judged: Any) -> None:
     assert verdict.reason.endswith("PFC on 0, 1, 2, 3, 4, 5, 6, 7, want it on 3 only")
     assert [remedy.command for remedy in verdict.remedies] == [
         "mlnx_qos -i ens1np0 --pfc 0,0,0,1,0,0,0,0",
-        "dcb pfc set dev ens1np0 prio-pfc all:off 3:on",
+        "dcb pfc set dev ens1np0 prio-pfc 0:off 1:off 2:off 3:on 4:off 5:off 6:off 7:off",
     ]
 
 
@@ -44,6 +44,7 @@ def test_the_inventory_may_list_more(judged: Any, lossless: object, status: Stat
     assert verdict.status is status
     if lossless == [3, 5]:
         assert verdict.remedies[0].command.endswith("--pfc 0,0,0,1,0,1,0,0")
+        assert verdict.remedies[1].command.endswith(" 3:on 4:off 5:on 6:off 7:off")
 
 
 def test_a_fabric_without_pfc(judged: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from checks.physical.roce_gid_index import CHECK, EMPTY, WRONG
 from commcheck.model import Kind, Status
+from tests.checks.conftest import RECORDED
 
 NO_CONF = ("cat: /etc/nccl.conf: No such file or directory\n", 1)
 
@@ -36,6 +37,22 @@ def test_an_index_of_a_wrong_gid(judged: Any) -> None:
     assert (verdict.status, verdict.cause) == (Status.FAIL, WRONG)
     assert "such a one is at 3" in verdict.reason
     assert verdict.remedies[0].command == "show_gids mlx5_0"
+
+
+def test_link_local_ipv4_is_good_only_where_nothing_is_better(judged: Any) -> None:
+    text = (RECORDED / "sysfs" / "gid-table-grep.txt").read_text()
+    alone = "".join(
+        line for line in text.splitlines(keepends=True) if not line.endswith("0000:0000\n")
+    ).replace("0a64:0115", "a9fe:0115")
+    answers = said("NCCL_IB_GID_INDEX=3\n") | {"grep -rHsxv 0000:": (alone, 0)}
+    assert judged(CHECK, answers).verdict.status is Status.PASS
+    folder = "/sys/class/infiniband/mlx5_0/ports/1"
+    better = alone + (
+        f"{folder}/gids/5:0000:0000:0000:0000:0000:ffff:0a64:0115\n"
+        f"{folder}/gid_attrs/types/5:RoCE v2\n{folder}/gid_attrs/ndevs/5:ens1np0\n"
+    )
+    verdict = judged(CHECK, answers | {"grep -rHsxv 0000:": (better, 0)}).verdict
+    assert (verdict.cause, "such a one is at 5" in verdict.reason) == (WRONG, True)
 
 
 def test_an_index_of_no_gid(judged: Any) -> None:

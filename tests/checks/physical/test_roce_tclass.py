@@ -67,6 +67,15 @@ def test_another_dscp(judged: Any, answers: dict[str, tuple[str, int]]) -> None:
     ]
 
 
+@pytest.mark.parametrize("answers", [{"forced": 96}, {"conf": "NCCL_IB_TC=0\n"}, {}])
+def test_where_the_vlan_tag_counts_no_traffic_class_does(judged: Any, answers: Any) -> None:
+    verdict = judged(CHECK, said("trust-pcp.txt", **answers), trust="pcp").verdict
+    assert verdict.status is Status.PASS
+    assert verdict.reason.endswith("-> trust pcp -> priority 3 by the VLAN tag -> PFC on for 3"), (
+        verdict.reason
+    )
+
+
 def test_another_pair_may_be_declared(judged: Any) -> None:
     """Traffic class 160 is DSCP 40, priority 5 by the factory's map; PFC is not on for it here."""
     verdict = judged(CHECK, said(forced=160), roce_dscp=40, roce_priority=5).verdict

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from checks.physical.roce_v2_gid import CHECK, NO_ADDRESS, OTHER_FAMILY, V1_ONLY, Seen, Want, judge
+from checks.physical.roce_v2_gid import (
+    CHECK,
+    LINK_LOCAL,
+    NO_ADDRESS,
+    OTHER_FAMILY,
+    V1_ONLY,
+    Seen,
+    Want,
+    judge,
+)
 from commcheck.check import Nothing
 from commcheck.formats.gid_table import Gid, GidTable
 from commcheck.model import Cause, Origin, Rail, Status, Wanted
@@ -14,6 +23,7 @@ from commcheck.model import Cause, Origin, Rail, Status, Wanted
 LOCAL = "fe80:0000:0000:0000:a288:c2ff:fe5a:1b40"
 ULA = "fd00:0000:0000:00a1:0000:0000:0000:0015"
 IPV4 = "0000:0000:0000:0000:0000:ffff:0a64:0115"
+ZEROCONF = "0000:0000:0000:0000:0000:ffff:a9fe:0115"
 PASS, WARN, FAIL = Status.PASS, Status.WARN, Status.FAIL
 
 
@@ -45,6 +55,15 @@ def test_recordings(judged: Any, name: str, status: Status) -> None:
         (table(LOCAL), "ipv4", FAIL, NO_ADDRESS, "link-local addresses only"),
         (table(LOCAL, IPV4, versions=(1,)), "ipv4", FAIL, V1_ONLY, "none of RoCE v2"),
         (table(LOCAL, ULA), "ipv4", WARN, OTHER_FAMILY, "by IPv6 only"),
+        (
+            table(LOCAL, ZEROCONF),
+            "ipv4",
+            WARN,
+            LINK_LOCAL,
+            "GID 3 169.254.1.21 on ens1np0, link-local",
+        ),
+        (table(LOCAL, ZEROCONF, IPV4), "ipv4", PASS, None, "GID 5 10.100.1.21"),
+        (table(LOCAL, ZEROCONF), "ipv6", FAIL, NO_ADDRESS, "169.254.1.21"),
         (table(LOCAL, ULA), "ipv6", PASS, None, f"GID 3 {ULA}"),
         (table(LOCAL, IPV4), "ipv6", FAIL, NO_ADDRESS, "10.100.1.21"),
         (table(LOCAL), "ipv6", FAIL, NO_ADDRESS, "link-local addresses only"),

@@ -32,4 +32,9 @@ def _nic(number: int, rail: int, nic: NicState) -> NicState:
     )
 
 
-PERSONA = Persona("H200, ConnectX-7, InfiniBand NDR", change, {"commcheck_line_rate_gbits": 400})
+PERSONA = Persona(
+    "H200, ConnectX-7, InfiniBand NDR",
+    change,
+    {"commcheck_line_rate_gbits": 400},
+    like=("h100-ib",),
+)

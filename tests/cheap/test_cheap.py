@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from commcheck.demo.cheap import Answer, CheapFleet, Script, healthy_script
 from commcheck.discover import discover
+from tests.cheap import Answer, CheapFleet, Script, healthy_script
 from tests.sshd import descendants
 
 COMMCHECK = str(Path(sys.executable).parent / "commcheck")
