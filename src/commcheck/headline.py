@@ -35,6 +35,11 @@ class Whole:
 
     count: int
     noun: str
+    names: Collection[str] = ()
+
+    def counts(self, hosts: Iterable[str]) -> bool:
+        """True where these are some of them: of an analysis they may be ranks, or a whole job."""
+        return self.noun == "host" or (self.count > 1 and set(hosts) <= set(self.names))
 
     @property
     def words(self) -> Words:
@@ -133,7 +138,7 @@ def _broken(lowest: Sequence[Group], whole: Whole) -> Words:
         rest_zh += "、".join(each.zh or each.en for each in named) + ("……" if cut else "")
     part = whole.part(len(first.hosts))
     where, where_zh = f", {part.en}", f"，{part.zh}"
-    if whole.noun != "host" and whole.count == 1:
+    if not whole.counts(first.hosts):
         where = where_zh = ""  # one file, or a job as a whole: it is the only place
     title = first.title
     return Words(

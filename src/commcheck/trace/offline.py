@@ -7,6 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from commcheck.analysis import Analysis
+from commcheck.check import passed
+from commcheck.headline import many
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import JOB, PlannedCheck
 from commcheck.trace import causes
@@ -47,9 +49,14 @@ def analysis_of(
     """The analysis of facts: verdicts on the job, and an error for each file that says nothing."""
     verdicts = pictured(job, judge(job, limits, known))
     results = [_result(JOB, verdicts, _bounds(limits))]
-    for rank in silent_ranks(job):
-        reason = f"{rank.file}: not one communication kernel, though other ranks have some"
-        results.append(_result(rank.name, (_error("NoCommunication", reason),), ()))
+    silent = silent_ranks(job)
+    # Beside one that could not be judged those that could are counted, too.
+    for rank in job.ranks if silent or problems else ():
+        said = passed(f"{rank.name} was read, {many(len(rank.steps), 'step')}")
+        if rank in silent:
+            reason = f"{rank.file}: not one communication kernel, though other ranks have some"
+            said = _error("NoCommunication", reason)
+        results.append(_result(rank.file, (said,), ()))
     for name, problem in problems.items():
         results.append(_result(name, (_error("ParseError", problem),), ()))
     return Analysis(
