@@ -114,6 +114,23 @@ def test_a_job_beside_a_broken_file_is_no_host_and_no_file(tmp_path: Path) -> No
     assert "of 2 files, " not in text.render(record)
 
 
+def test_a_trace_that_was_never_finished_is_told_where_there_is_no_whole_one(
+    tmp_path: Path,
+) -> None:
+    paths, _ = made(tmp_path, **SMALL, ranks=2)
+    paths[1].rename(tmp_path / "trace_rank1.json.tmp")
+    (tmp_path / "trace_rank0.json.tmp").write_text("{")  # of a run before
+    record = as_record(analyse_traces([tmp_path]))
+    (problem,) = [each for each in record.results if each.host == "trace_rank1.json.tmp"]
+    assert problem.status is Status.ERROR
+    assert "a profiler that was interrupted left" in problem.worst.verdict.reason
+    assert len(record.plan.hosts) == 2
+    for each in tmp_path.glob("*.json"):
+        each.unlink()
+    with pytest.raises(UsageError, match=r"trace_rank1\.json\.tmp: error: is what a profiler"):
+        analyse_traces([tmp_path])
+
+
 def test_what_is_no_input(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or folder"):
         analyse_traces([tmp_path / "none"])
