@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from commcheck.model import Cause, Kind, Status
 from commcheck.trace import causes, remedies
 from commcheck.trace.facts import JobFacts, Moved, Part, RankFacts, Skew, Step
 from commcheck.trace.ladder import judge, silent_ranks
-from commcheck.trace.limits import Limits
+from commcheck.trace.limits import DECIDED_BY, Limits
 from commcheck.trace.ranks import job_of
 from commcheck.trace.roles import Role
 from commcheck.trace.rungs import Known, pct
@@ -681,3 +681,9 @@ def test_busbw_is_of_an_all_reduce_or_what_is_named(text: str, want: dict[str, f
 def test_what_is_no_busbw(text: str) -> None:
     with pytest.raises(UsageError, match=r"--busbw: error: .* wanted GB/s"):
         busbw_told(text)
+
+
+def test_every_cause_names_the_limits_that_tell_it() -> None:
+    assert DECIDED_BY.keys() == {cause.slug for cause in causes.CAUSES}
+    named = {name for names in DECIDED_BY.values() for name in names}
+    assert named == {each.name for each in fields(Limits)}
