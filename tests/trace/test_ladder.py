@@ -663,6 +663,9 @@ def test_a_wire_is_held_against_the_same_ranks_only(tmp_path: Path) -> None:
     untold = replace(facts, ranks=(replace(facts.ranks[0], world=None),))
     assert judge(untold, Limits(), known)[0].cause is causes.EXPOSED
     assert "give the busbw" in unlike(facts, Limits(), Known())
+    none = "no collective of 16 MB or more tells its bytes: the busbw given is held against nothing"
+    assert unlike(replace(facts, wires=()), Limits(), known) == none
+    assert unlike(replace(facts, wires=()), Limits(), Known()) == ""
 
 
 @pytest.mark.parametrize(

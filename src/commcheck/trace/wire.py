@@ -82,9 +82,15 @@ def _slow(job: JobFacts, limits: Limits, known: Known) -> Wire | None:
 
 def unlike(job: JobFacts, limits: Limits, known: Known) -> str:
     """A note on the large collectives that no measured busbw can be held against; "" for none."""
+    large = _large(job, limits)
+    if known.busbw_gbytes and not large and any(rank.moved for rank in job.ranks):
+        return (
+            f"no collective of {limits.wire_bytes / 1e6:.0f} MB or more tells its bytes: the busbw "
+            "given is held against nothing"
+        )
     names_of = {
         f"{wire.kind} among {wire.group_size} ranks"
-        for wire in _large(job, limits)
+        for wire in large
         if not _is_like(wire, job, known)
     }
     if not names_of:
