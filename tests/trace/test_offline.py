@@ -131,9 +131,13 @@ def test_a_trace_that_was_never_finished_is_told_where_there_is_no_whole_one(
     assert problem.status is Status.ERROR
     assert "a profiler that was interrupted left" in problem.worst.verdict.reason
     assert len(record.plan.hosts) == 2
+    (tmp_path / "trace_rank1.json.tmp").rename(tmp_path / "older.json.tmp")
+    whole, _ = made(tmp_path, **SMALL, ranks=2)
+    assert len(whole) == 2
+    assert len(analyse_traces([tmp_path]).results) == 1  # no rank is missing
     for each in tmp_path.glob("*.json"):
         each.unlink()
-    with pytest.raises(UsageError, match=r"trace_rank1\.json\.tmp: error: is what a profiler"):
+    with pytest.raises(UsageError, match=r"older\.json\.tmp: error: is what a profiler"):
         analyse_traces([tmp_path])
 
 

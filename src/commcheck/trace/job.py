@@ -40,11 +40,12 @@ def job_facts(
     found, searched, raw = _find(paths)
     job, problems = gathered(read_all(found, kernels, workers, watch), searched)
     read = {rank.rank for rank in job.ranks} - {None}
-    # Of a rank that was read, too, it is that of another run.
+    # Of a rank that was read, too, it is that of another run, and so it is where none is missing.
+    is_whole = job.world is not None and len(job.ranks) >= job.world
     left = {
-        folder.name: problem
-        for folder, problem in raw.items()
-        if rank_beside(folder / "FRAMEWORK") not in read
+        each.name: problem
+        for each, problem in raw.items()
+        if rank_beside(each / "FRAMEWORK") not in read and not (is_whole and each.suffix == ".tmp")
     }
     return job, {**problems, **left}
 
