@@ -8,7 +8,6 @@ from pathlib import Path
 
 from commcheck.analysis import Analysis
 from commcheck.check import passed
-from commcheck.headline import many
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import JOB, PlannedCheck
 from commcheck.trace import causes
@@ -52,7 +51,7 @@ def analysis_of(
     silent = silent_ranks(job)
     # Beside one that could not be judged those that could are counted, too.
     for rank in job.ranks if silent or problems else ():
-        said = passed(f"{rank.name} was read, {many(len(rank.steps), 'step')}")
+        said = passed(f"{rank.name} was read whole")
         if rank in silent:
             reason = f"{rank.file}: not one communication kernel, though other ranks have some"
             said = _error("NoCommunication", reason)
