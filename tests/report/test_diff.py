@@ -15,7 +15,7 @@ from commcheck.report import changes_text, events, html, markdown, replay, text
 from commcheck.report.changes import Changes
 from commcheck.report.diff import diff, tally
 from commcheck.report.document import document
-from commcheck.report.record import Record
+from commcheck.report.record import JOB, Record
 from tests.report.runs import healthy, incident, info, plan, result, verdict
 
 Word = tuple[Status, Kind]
@@ -122,6 +122,13 @@ def test_a_failing_host_that_left_the_inventory_is_not_mended() -> None:
     found = between({"a": FAIL, "b": PASS, "c": PASS}, {"b": PASS})
     assert tally(found) == f"fixed 0, still 0, new 0, no longer judged 1 ({CHECK} on a)"
     assert found.notes == ("2 hosts are in the baseline and not in this run: a,c; of them fail a",)
+
+
+def test_a_job_as_a_whole_is_called_so() -> None:
+    found = between({JOB: PASS}, {JOB: FAIL})
+    told = "\n".join(changes_text.lines(found, text.Look(True, False, 120)))
+    assert "newly failing  the whole job " in told
+    assert JOB not in told
 
 
 def test_what_a_killed_run_never_judged_is_neither_fixed_nor_lost() -> None:
