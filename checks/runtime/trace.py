@@ -15,9 +15,10 @@ call ``prof.step()`` after each step, and look at the file in Perfetto: the whit
 compute stream above an ``ncclDevKernel`` are the exposed communication.
 Mend: in the order of blame. First a late rank: what the others spend in collectives is waiting, and
 no setting of theirs mends it. Then the host: where the device waits for the next batch, or kernels
-are shorter than their launches, the network is innocent. Then overlap, bucket sizes and prefetch,
-by the framework's own settings. Then the wire: compare its busbw with a sweep, and climb down.
-Change one thing, profile again, and compare the two traces.
+are shorter than their launches, the network is innocent. Then a wire whose busbw falls short of a
+sweep's (``--busbw``): climb down, since what is slow below cannot hide above. Then overlap, bucket
+sizes and prefetch, by the framework's own settings. Change one thing, profile again, and compare
+the two traces.
 Healthy though odd: the first profiled step may carry warm-up and the last may be cut; medians are
 judged and outliers named. Micro-batches that are marked as steps are judged as the step they make.
 The last DDP bucket is always exposed. Tensor-parallel collectives are exposed by nature, and send

@@ -208,7 +208,9 @@ def _of_log(log: KernelXids, limits: Limits) -> Verdict:
     recent = [each for each in faults if _is_recent(each[0].age_s, limits)]
     for ask in _WORST:
         if mine := [each for each in recent if each[1].ask is ask]:
-            return failed(CAUSES[ask], f"{_all_told(mine)}: {ask}", measured=measured)
+            others = [each for each in recent if each not in mine]
+            also = f"; also {_all_told(others)}" if others else ""
+            return failed(CAUSES[ask], f"{_all_told(mine)}: {ask}{also}", measured=measured)
     if faults:
         reason = f"{_all_told(faults)}: {_untimed(faults, limits)}"
         return warned(TO_WATCH, reason, measured=measured)
@@ -238,9 +240,16 @@ def _of_metrics(log: Unread, metrics: Metrics | Unread, limits: Limits) -> Verdi
                 ago = "before that day" if last.ago_s is None else f"{length(last.ago_s)} ago"
                 ago += ", 0 since the exporter's new start" if last.over else ""
                 more = f" and {len(mine) - 1} more" if len(mine) > 1 else ""
+                others = [
+                    f"Xid {each.code} on GPU {each.gpu} ({xid.meaning})"
+                    for each, xid in shown
+                    if xid.ask in FAULTS and (each, xid) not in mine
+                ]
+                also = f"; also {', '.join(others[:4])}" if others else ""
+                also += f" and {len(others) - 4} more" if len(others) > 4 else ""
                 reason = (
                     f"dcgm-exporter: Xid {last.code} on GPU {last.gpu} ({meaning.meaning}, {ago})"
-                    f"{more}; the host's log was not read"
+                    f"{more}{also}; the host's log was not read"
                 )
                 return say(CAUSES[ask] if say is failed else TO_WATCH, reason, measured=measured)
     raise Unjudgeable(log.reason, log.remedy, type_name=log.error)

@@ -261,7 +261,8 @@ def bucket(**options: Any) -> int:
     """Predict step time and exposed communication over bucket sizes, and advise one.
 
     PATH is a trace or a model description (when each gradient is ready, and its size), and the
-    output of a sweep (what the network takes for a size), or --alpha and --busbw instead.
+    output of a sweep (what the network takes for a size), or --alpha and --busbw instead. Where a
+    trace tells no sizes (gloo, torch before 2.1), also DDP's _get_ddp_logging_data() as JSON.
     """
     from commcheck.offline import bucket as command
 

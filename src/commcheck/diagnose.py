@@ -160,7 +160,7 @@ def _diagnose(record: Record) -> Diagnosis:
     warned = tuple(group for group in groups if group.status is Status.WARN)
     unjudged = _unjudged(record)
     count = len(record.plan.hosts) or len({result.host for result in record.sorted})
-    whole = Whole(count, record.info.noun)
+    whole = Whole(count, record.info.noun, record.plan.hosts)
     blind = Blind(len(unjudged), len(_unknown(record, unjudged)))
     hosts = _in_order({host for group in lowest for host in group.hosts}, record) or unjudged
     ladder = tuple(_rung(each, record.layers[each], layer, strict=strict) for each in Layer)

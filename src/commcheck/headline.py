@@ -36,6 +36,11 @@ class Whole:
 
     count: int
     noun: str
+    names: Collection[str] = ()
+
+    def counts(self, hosts: Iterable[str]) -> bool:
+        """True where these are some of them: of an analysis they may be ranks, or a whole job."""
+        return self.noun == "host" or (self.count > 1 and set(hosts) <= set(self.names))
 
     @property
     def words(self) -> Words:
@@ -129,7 +134,7 @@ def _broken(lowest: Sequence[Group], whole: Whole) -> Words:
         rest_zh += "、".join(each.zh or each.en for each in named) + ("……" if cut else "")
     part = whole.part(len(first.hosts))
     where, where_zh = f", {part.en}", f"，{part.zh}"
-    if whole.noun != "host" and whole.count == 1:
+    if not whole.counts(first.hosts):
         where = where_zh = ""  # one file, or a job as a whole: it is the only place
     title = first.title
     return Words(
@@ -144,12 +149,20 @@ def _good(ladder: Sequence[Rung], whole: Whole) -> Words:
     if unmeasured := sum(rung.cases.get(Kind.NOT_PERMITTED, 0) for rung in ladder):
         tail = f"; {many(unmeasured, 'case')} not measured (not permitted)"
         tail_zh = f"；{unmeasured:,} 项未测量（未获许可）"
+    if waived := sum(rung.cases.get(Kind.WAIVED, 0) for rung in ladder):
+        tail += f"; {many(waived, 'case')} waived"
+        tail_zh += f"；{waived:,} 项已豁免"
     if len(passing) == len(Layer):
         return Words(
             f"All four layers pass on {whole.words.en}{tail}",
             f"四层在 {whole.words.zh}上全部通过{tail_zh}",
         )
     rest = _others(ladder)
+    if not passing and any(rung.judged for rung in ladder):
+        return Words(
+            f"No layer was judged in full on {whole.words.en}: {rest.en}{tail}",
+            f"{whole.words.zh}上没有任何一层被完整判定：{rest.zh}{tail_zh}",
+        )
     if not passing:
         return Words(
             f"Nothing was judged on {whole.words.en}: {rest.en}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +364,47 @@ def test_a_wrong_description_is_named_with_its_line(text: str, line: int, what: 
         problem.startswith(f"m.json:{line}:") and what in problem
         for problem in refused.value.problems
     ), refused.value.problems
+
+
+# --- DDP's logging data -------------------------------------------------------------------------
+
+
+def logged(folder: Path, *sizes: int) -> Path:
+    path = folder / "ddp.json"
+    told = {"backend_name": "nccl", "rebuilt_bucket_sizes": ", ".join(map(str, sizes))}
+    path.write_text(json.dumps(told))
+    return path
+
+
+def test_sizes_that_the_trace_does_not_tell_are_those_that_ddp_logged(tmp_path: Path) -> None:
+    whole = trace(tmp_path / "whole")
+    bare = trace(tmp_path / "bare", coll_args=False)
+    sizes = sized(whole)
+    told = verdicts([logged(tmp_path, *sizes), bare])
+    (want,) = verdicts([whole])
+    assert [(each.status, each.cause, each.measured) for each in told] == [
+        (want.status, want.cause, want.measured)
+    ]
+    alone = only(verdicts([bare]))
+    assert alone.kind is Kind.UNDECIDABLE
+    assert "_get_ddp_logging_data()" in alone.reason
+    other = only(verdicts([bare, logged(tmp_path, *sizes[1:])]))
+    assert other.kind is Kind.UNDECIDABLE
+    assert f"{len(sizes)} all-reduces in a step" in other.reason
+
+
+def sized(path: Path) -> list[int]:
+    """Bytes of each bucket, as the trace tells them."""
+    found = read_work(path)
+    sums = found.work.sums
+    return [round(sums[end] - sums[begin]) for begin, end in pairwise((0, *found.ends))]
+
+
+@pytest.mark.parametrize("told", ['""', '"a"', "[", '"0"'])
+def test_logging_data_without_buckets(tmp_path: Path, told: str) -> None:
+    (tmp_path / "ddp.json").write_text(f'{{"bucket_sizes": {told}}}')
+    with pytest.raises(UsageError, match=r"ddp\.json: error: no rebuilt_bucket_sizes in it"):
+        analyse_bucket([tmp_path / "ddp.json"], TOLD)
 
 
 # --- what is no input ---------------------------------------------------------------------------

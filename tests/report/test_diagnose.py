@@ -212,6 +212,20 @@ def test_how_much_is_unknown(results: list[Result], said: str, said_zh: str) -> 
             "Nothing was judged on 1 host: physical does not apply;"
             " library, runtime, application were not climbed",
         ),
+        (
+            run(result("node-02", CHECKS[2], verdict(Status.SKIP, Kind.WAIVED)), checks=CHECKS[:4]),
+            Status.PASS,
+            "Physical layer passes on 12 hosts;"
+            " library, runtime, application were not climbed; 1 case waived",
+        ),
+        (
+            run(result("node-02", CHECKS[2], verdict(Status.SKIP, Kind.WAIVED)),
+                result("node-02", CHECKS[3], verdict(Status.SKIP, Kind.BLOCKED)),
+                checks=CHECKS[:4]),
+            Status.SKIP,
+            "No layer was judged in full on 12 hosts: physical was partly judged;"
+            " library, runtime, application were not climbed; 1 case waived",
+        ),
     ],
 )  # fmt: skip
 def test_headlines(record: Record, status: Status, headline: str) -> None:

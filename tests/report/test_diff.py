@@ -15,7 +15,7 @@ from commcheck.report import changes_text, events, html, markdown, replay, text
 from commcheck.report.changes import Changes
 from commcheck.report.diff import diff, tally
 from commcheck.report.document import document
-from commcheck.report.record import Record
+from commcheck.report.record import JOB, Record
 from tests.report.runs import healthy, incident, info, plan, result, verdict
 
 Word = tuple[Status, Kind]
@@ -72,9 +72,12 @@ def between(was: dict[str, Word], now: dict[str, Word]) -> Changes:
         (PASS, GATED, "no-longer-judged", ""),
         (FAIL, BLOCKED, "no-longer-judged", "no longer judged"),
         (FAIL, NOT_APPLICABLE, "no-longer-judged", "no longer judged"),
-        (FAIL, WAIVED, "now-waived", "no longer judged"),
+        (FAIL, WAIVED, "now-waived", "waived"),
+        (PASS, WAIVED, "now-waived", "waived"),
         (WARN, WAIVED, "now-waived", ""),
+        (WAIVED, WAIVED, None, ""),
         (WAIVED, FAIL, "newly-failing", "new"),
+        (WAIVED, PASS, "fixed", "fixed"),
         (NOT_APPLICABLE, PASS, None, ""),
     ],
 )
@@ -82,7 +85,7 @@ def test_every_way_a_verdict_can_go(was: Word, now: Word, kind: str | None, told
     found = between({"a": was}, {"a": now})
     assert [each.kind for each in found.changes] == ([kind] if kind else [])
     counts = {word: f"{word} 1 ({CHECK} on a)" in tally(found) for word in
-              ("fixed", "still", "new", "no longer judged")}  # fmt: skip
+              ("fixed", "still", "new", "waived", "no longer judged")}  # fmt: skip
     assert [word for word, is_told in counts.items() if is_told] == ([told] if told else [])
 
 
@@ -99,16 +102,45 @@ def test_worse_is_never_told_as_better(was: Word, now: Word) -> None:
 def test_only_what_both_asked_is_compared_and_the_rest_is_said() -> None:
     found = between({"a": PASS, "b": FAIL, "gone": FAIL}, {"a": PASS, "b": PASS, "new": FAIL})
     assert (found.compared, found.judged_before, found.judged_now) == (2, 3, 3)
-    assert [(each.kind, each.subjects) for each in found.changes] == [("fixed", ("b",))]
+    assert [(each.kind, each.subjects) for each in found.changes] == [
+        ("fixed", ("b",)),
+        ("no-longer-judged", ("gone",)),
+    ]
     assert found.notes == (
-        "1 host is in the baseline and not in this run: gone",
-        "1 host is in this run and not in the baseline: new",
+        "1 host is in the baseline and not in this run: gone; of them fail gone",
+        "1 host is in this run and not in the baseline: new; of them fail new",
     )
+    assert found.exit_code == 0
     other = diff(
         document(run("old", {"a": PASS})), document(run("new", {"a": FAIL}, "physical.nic-mtu"))
     )
     assert (other.compared, other.changes) == (0, ())
     assert len(other.notes) == 2
+
+
+def test_a_failing_host_that_left_the_inventory_is_not_mended() -> None:
+    found = between({"a": FAIL, "b": PASS, "c": PASS}, {"b": PASS})
+    assert tally(found) == f"fixed 0, still 0, new 0, no longer judged 1 ({CHECK} on a)"
+    assert found.notes == ("2 hosts are in the baseline and not in this run: a,c; of them fail a",)
+
+
+def test_a_job_as_a_whole_is_called_so() -> None:
+    found = between({JOB: PASS}, {JOB: FAIL})
+    told = "\n".join(changes_text.lines(found, text.Look(True, False, 120)))
+    assert "newly failing  the whole job " in told
+    assert JOB not in told
+
+
+def test_what_a_killed_run_never_judged_is_neither_fixed_nor_lost() -> None:
+    killed = replace(run("old", {"a": PASS, "b": PASS, "c": FAIL, "d": PASS}), state="incomplete")
+    killed = replace(killed, results=killed.results[2:3])
+    now = {"a": PASS, "b": FAIL, "c": PASS, "d": NOT_APPLICABLE}
+    found = diff(document(killed), document(run("new", now)))
+    assert [(each.kind, each.subjects) for each in found.changes] == [
+        ("newly-failing", ("b",)),
+        ("fixed", ("c",)),
+    ]
+    assert found.notes == ("the baseline did not end by itself: it never judged 3 cases",)
 
 
 def test_subjects_of_one_cause_are_one_line_and_hosts_are_counted() -> None:

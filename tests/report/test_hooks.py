@@ -20,8 +20,9 @@ from commcheck.model import Evidence, Kind, Status
 from commcheck.report import hooks
 from commcheck.report.document import summary_of
 from commcheck.report.hooks import Hook, Type, hook_of, message, send
+from commcheck.report.record import JOB
 from tests.report import hostile
-from tests.report.runs import CHECKS, healthy, incident, result, verdict
+from tests.report.runs import CHECKS, healthy, incident, plan, result, verdict
 
 SECRET = "SEC0123456789"
 
@@ -226,3 +227,14 @@ def test_an_address_that_is_none_is_said_and_not_repeated(
     with pytest.raises(UsageError, match="must hold an http or https address") as error:
         hook_of("oncall", {"oncall": {"type": "slack", "url_env": "URL"}}, tmp_path, "c.toml:3")
     assert "0123" not in str(error.value)
+
+
+def test_a_cause_of_a_job_as_a_whole_names_no_host() -> None:
+    told = replace(
+        incident(),
+        results=(result(JOB, "library.env", verdict(Status.FAIL)),),
+        plan=plan((), ("library.env",)),
+    )
+    body = message(Hook("x", "slack", "http://192.0.2.1/"), told, 0.0).body.decode()
+    assert JOB not in body
+    assert "library · library.env · PFC off on the RoCE priority\\n" in body

@@ -23,6 +23,7 @@ from commcheck.report.cleaning import CAP
 from commcheck.report.record import Record
 from tests.report.runs import (
     CHECKS,
+    OLD_FIRMWARE,
     PASS,
     PFC_OFF,
     START,
@@ -233,6 +234,58 @@ def test_a_failure_links_into_the_page() -> None:
     assert junit.deep_link(pfc_fail("a&b c")) == "#h=a%26b+c&c=physical.pfc-enabled"
     group = result("@rack", "physical.pfc-enabled", PASS)
     assert junit.deep_link(group) == "#c=physical.pfc-enabled"
+
+
+LOG = "library.log"
+
+
+def of_a_log(host: str, *told: Finding) -> Record:
+    return whole(Result(check=LOG, host=host, findings=told), hosts=(host,))
+
+
+@pytest.mark.parametrize("host", ["@job", "node-0001"])
+def test_every_fault_of_a_log_is_told_in_its_one_case(host: str) -> None:
+    bad = [
+        verdict(Status.WARN, reason="an old NIC driver"),
+        verdict(Status.FAIL, reason="TCP sockets"),
+        verdict(Status.ERROR, Kind.CHECK, "no device"),
+        verdict(Status.SKIP, Kind.UNDECIDABLE, "no ring was printed"),
+        PASS,
+    ]
+    place = (Evidence("logs/nccl: rank0.log:17", None, 0.0, "NET/Socket : Using eth0"),)
+    told = [Finding(check=LOG, host=host, subject="", verdict=v, evidence=place) for v in bad]
+    data = junit.render(of_a_log(host, *told))["TEST-commcheck-library.xml"]
+    (failure,) = etree.fromstring(data).iter("failure")
+    assert failure.get("message") == "TCP sockets (and 2 more)"
+    lines = str(failure.text).splitlines()
+    assert [line for line in lines if line.startswith(("also", "remedy"))] == [
+        "remedy: mlnx_qos -i eth2 --pfc 0,0,0,1,0,0,0,0; pauses the priority instead of dropping; "
+        "the switch port is set alike",
+        "also WARN an old NIC driver",
+        "remedy (vendor): update the firmware",
+        "also ERROR no device",
+    ]
+    assert lines[-2:] == ["logs/nccl: rank0.log:17", "NET/Socket : Using eth0"]
+
+
+def test_a_case_that_only_warns_tells_each_warning() -> None:
+    warnings = [verdict(Status.WARN, reason=words) for words in ("slow", "old")]
+    told = [Finding(check=LOG, host="@job", subject="", verdict=each) for each in warnings]
+    data = junit.render(of_a_log("@job", *told))["TEST-commcheck-library.xml"]
+    assert etree.fromstring(data).findtext(".//system-out").startswith("WARN slow; old\n")
+
+
+def test_rails_of_two_causes_have_the_remedies_of_both() -> None:
+    other = replace(
+        verdict(Status.FAIL, reason="old"), cause=OLD_FIRMWARE, remedies=OLD_FIRMWARE.remedies
+    )
+    bad = verdict(Status.FAIL, reason="PFC off")
+    record = whole(result("node-0001", "physical.pfc-enabled", bad, other, other, PASS))
+    text = etree.fromstring(junit.render(record)["TEST-commcheck-physical.xml"]).findtext(
+        ".//failure"
+    )
+    assert text.startswith("PFC off (1 of 4)\n")
+    assert text.count("also FAIL old\nremedy (vendor): update the firmware\n") == 1
 
 
 def test_one_host_down_is_one_red_line() -> None:

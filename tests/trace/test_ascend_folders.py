@@ -18,7 +18,7 @@ from commcheck.trace.offline import analyse_traces
 from commcheck.trace.read import host_of
 from tests.trace.chrome import write
 from tests.trace.expected import made
-from tests.trace.test_ascend import operator
+from tests.trace.test_ascend import TABLE, operator
 
 
 def parallel(folder: Path, *, told: bool = True, **options: Any) -> list[Path]:
@@ -115,6 +115,21 @@ def test_a_rank_without_text_is_an_error_and_the_others_are_judged(tmp_path: Pat
         tmp_path / "node-01_9_20260301090001123_ascend_pt" / "profiler_info_0.json"
     )
     assert list(job_facts([tmp_path])[1]) == [folder.name]
+
+
+def test_a_rank_with_a_table_alone_beside_traces_is_told(tmp_path: Path) -> None:
+    """Traces are large: of the other ranks only the tables were copied."""
+    views = parallel(tmp_path)
+    for view in views:
+        (view.parent / "step_trace_time.csv").write_text(TABLE)
+    views[3].unlink()
+    job, problems = job_facts([tmp_path])
+    assert [rank.rank for rank in job.ranks] == [0, 1, 2]
+    assert list(problems) == [views[3].parents[1].name]
+    assert "holds a table and no trace_view.json" in problems[views[3].parents[1].name]
+    for view in views[:3]:
+        view.unlink()
+    assert job_facts([tmp_path])[1] == {}
 
 
 @pytest.mark.parametrize(

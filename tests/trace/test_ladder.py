@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from commcheck.model import Cause, Kind, Status
 from commcheck.trace import causes, remedies
 from commcheck.trace.facts import JobFacts, Moved, Part, RankFacts, Skew, Step
 from commcheck.trace.ladder import judge, silent_ranks
-from commcheck.trace.limits import Limits
+from commcheck.trace.limits import DECIDED_BY, Limits
 from commcheck.trace.ranks import job_of
 from commcheck.trace.roles import Role
 from commcheck.trace.rungs import Known, pct
@@ -613,6 +613,42 @@ def test_a_slow_wire_is_told_with_its_size(tmp_path: Path) -> None:
     assert f"{wire.kind} of {mean_mb:.0f} MB among {wire.group_size} ranks" in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("busbw", "overlap", "want"),
+    [
+        (5.0, 1.0, [causes.SLOW_WIRE]),
+        (5.0, 0.0, [causes.SLOW_WIRE, causes.NOT_OVERLAPPED]),
+        (30.0, 0.0, [causes.NOT_OVERLAPPED]),
+    ],
+    ids=["slow alone", "slow and serial", "serial alone"],
+)
+def test_a_wire_that_was_measured_faster_goes_before_every_setting(
+    tmp_path: Path, busbw: float, overlap: float, want: list[Cause]
+) -> None:
+    """At an eighth of its bandwidth little can hide: no bucket size gives it back."""
+    options = {"layers": 8, "kernels": 15, "layer_mb": 25, "busbw": busbw}
+    paths, _ = made(tmp_path, ranks=2, overlap=overlap, **options)
+    facts = job_of([facts_of(path) for path in paths])
+    found = judge(facts, Limits(), Known({"allreduce": 40.0}))
+    assert [each.cause for each in found] == want
+
+
+@pytest.mark.parametrize(
+    ("share", "want", "words"),
+    [
+        ({"compute": 30, "comm": 70, "exposed": 68}, causes.NOT_OVERLAPPED, "of it overlaps"),
+        ({"compute": 16, "comm": 83, "exposed": 81}, causes.EXPOSED, "computing 16 %: too little"),
+    ],
+)
+def test_what_nothing_could_hide_is_no_missing_overlap(
+    tmp_path: Path, share: dict[str, Any], want: Cause, words: str
+) -> None:
+    """Beneath so much communication so little computing is no matter of buckets."""
+    (verdict,) = judge(job(tmp_path, **share), Limits(), Known())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, want)
+    assert words in verdict.reason
+
+
 def test_a_wire_is_held_against_the_same_ranks_only(tmp_path: Path) -> None:
     """Eight of 32 ranks, one in each host, have a NIC each, and the sweep had NVLink besides."""
     facts = job(tmp_path, comm=80, exposed=20)
@@ -627,6 +663,9 @@ def test_a_wire_is_held_against_the_same_ranks_only(tmp_path: Path) -> None:
     untold = replace(facts, ranks=(replace(facts.ranks[0], world=None),))
     assert judge(untold, Limits(), known)[0].cause is causes.EXPOSED
     assert "give the busbw" in unlike(facts, Limits(), Known())
+    none = "no collective of 16 MB or more tells its bytes: the busbw given is held against nothing"
+    assert unlike(replace(facts, wires=()), Limits(), known) == none
+    assert unlike(replace(facts, wires=()), Limits(), Known()) == ""
 
 
 @pytest.mark.parametrize(
@@ -645,3 +684,9 @@ def test_busbw_is_of_an_all_reduce_or_what_is_named(text: str, want: dict[str, f
 def test_what_is_no_busbw(text: str) -> None:
     with pytest.raises(UsageError, match=r"--busbw: error: .* wanted GB/s"):
         busbw_told(text)
+
+
+def test_every_cause_names_the_limits_that_tell_it() -> None:
+    assert DECIDED_BY.keys() == {cause.slug for cause in causes.CAUSES}
+    named = {name for names in DECIDED_BY.values() for name in names}
+    assert named == {each.name for each in fields(Limits)}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commcheck.analysis import Analysis, record_of
+from commcheck.diagnose import diagnose
 from commcheck.errors import UsageError
 from commcheck.model import Figure, Status
-from commcheck.report.record import JOB
+from commcheck.report import html, markdown, text
+from commcheck.report.record import JOB, Record
 from commcheck.trace.compare import compare
 from commcheck.trace.job import job_facts
 from commcheck.trace.ladder import judge
@@ -47,7 +51,13 @@ def test_one_screen(tmp_path: Path) -> None:
     assert analysis.checks[0].id == "runtime.trace"
     facts = json.loads(json.dumps(analysis.facts))
     assert facts["ranks"][0]["steps"][0]["exposed_comm_ms"] > 0
-    assert {bound.name for bound in result.worst.bounds} >= {"exposed_fail", "overlap"}
+    # Those of the cause, in whose card they are shown, and not all twenty.
+    assert [bound.name for bound in result.worst.bounds] == [
+        "overlap",
+        "comm_share",
+        "exposed_warn",
+        "exposed_fail",
+    ]
 
 
 def test_a_folder_of_several_ranks_in_several_processes(tmp_path: Path) -> None:
@@ -66,10 +76,69 @@ def test_a_broken_file_among_good_ones_is_an_error_of_its_own(tmp_path: Path) ->
     analysis = analyse_traces(paths)
     assert {result.host: result.status for result in analysis.results} == {
         JOB: Status.PASS,
+        paths[0].name: Status.PASS,
         paths[1].name: Status.ERROR,
+        paths[2].name: Status.PASS,
     }
+    assert diagnose(as_record(analysis)).headline == (
+        "No failure found, but 1 of 3 files could not be judged"
+    )
     with pytest.raises(UsageError, match=r"trace_rank1\.json: error: is cut off"):
         analyse_traces([paths[1]])
+
+
+def as_record(analysis: Analysis) -> Record:
+    began = datetime(2026, 11, 29, tzinfo=UTC)
+    run_id = "20261129T000000Z-0000"
+    return record_of(
+        analysis,
+        "trace",
+        ["traces"],
+        run_id=run_id,
+        started=began,
+        ended=began,
+        settings={},
+        strict=False,
+    )
+
+
+def test_a_job_beside_a_broken_file_is_no_host_and_no_file(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, ranks=2, steps=2, layers=8, mode="zero3", busbw=5, overlap=0)
+    write(paths[1], paths[1].read_text()[:5000])
+    record = as_record(analyse_traces(paths))
+    assert diagnose(record).headline == (
+        "Runtime layer is where it breaks: Forward waits for ZeRO-3 all-gather"
+    )
+    page, ticket = html.render(record).decode(), markdown.render(record)
+    script = page.index('<script type="application/json"')
+    for told in (page[:script], page[script:], ticket):
+        assert JOB not in told
+        assert "1 host" not in told
+    assert "the whole job" in ticket
+    assert '1 file</span></span> <code class="hosts">trace_rank1.json</code></h3>' in page
+    assert "1 of 2 files could not be judged" in text.render(record)
+    assert "of 2 files, " not in text.render(record)
+
+
+def test_a_trace_that_was_never_finished_is_told_where_there_is_no_whole_one(
+    tmp_path: Path,
+) -> None:
+    paths, _ = made(tmp_path, **SMALL, ranks=2)
+    paths[1].rename(tmp_path / "trace_rank1.json.tmp")
+    (tmp_path / "trace_rank0.json.tmp").write_text("{")  # of a run before
+    record = as_record(analyse_traces([tmp_path]))
+    (problem,) = [each for each in record.results if each.host == "trace_rank1.json.tmp"]
+    assert problem.status is Status.ERROR
+    assert "a profiler that was interrupted left" in problem.worst.verdict.reason
+    assert len(record.plan.hosts) == 2
+    (tmp_path / "trace_rank1.json.tmp").rename(tmp_path / "older.json.tmp")
+    whole, _ = made(tmp_path, **SMALL, ranks=2)
+    assert len(whole) == 2
+    assert len(analyse_traces([tmp_path]).results) == 1  # no rank is missing
+    for each in tmp_path.glob("*.json"):
+        each.unlink()
+    with pytest.raises(UsageError, match=r"older\.json\.tmp: error: is what a profiler"):
+        analyse_traces([tmp_path])
 
 
 def test_what_is_no_input(tmp_path: Path) -> None:

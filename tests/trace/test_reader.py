@@ -323,3 +323,9 @@ def test_numbers_of_a_pattern_of_ones_own(tmp_path: Path) -> None:
     )
     assert [code.kind for code in read(path).codes] == [Kind.COMPUTE]
     assert [code.kind for code in read(path, extra=("^myAr",)).codes] == [Kind.COMM]
+
+
+def test_a_version_that_kineto_does_not_know_is_none(tmp_path: Path) -> None:
+    paths, _ = made(tmp_path, ranks=1, steps=2, layers=2, kernels=2)
+    paths[0].write_text(paths[0].read_text().replace('"2.21.5"', '"unknown"'))
+    assert read(paths[0]).library == ""

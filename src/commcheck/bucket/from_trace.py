@@ -16,6 +16,7 @@ from statistics import median
 from typing import Final
 
 from commcheck.bucket.link import Link, fitted
+from commcheck.bucket.logged import lay_over
 from commcheck.bucket.work import Work, split
 from commcheck.lazy import dataclass, regex
 from commcheck.trace.collectives import link_records
@@ -56,23 +57,34 @@ class Traced:
     scatters: bool
 
 
-def read_work(path: Path) -> Traced:
-    """Read one rank's trace. Raises ``NoGradients``, and ``trace.source.Foreign`` for no trace."""
+def read_work(path: Path, sizes: Sequence[int] = ()) -> Traced:
+    """Read one rank's trace. ``sizes``: bytes of each bucket, where DDP's logging data tells them.
+
+    Raises ``NoGradients``, and ``trace.source.Foreign`` for no trace.
+    """
     trace = read(path)
     link_records(trace)
     device = _busiest(trace)
+    found = windows(trace, device)[0]
+    odd = lay_over(trace, device, found, sizes) if sizes else None
     name = framework(trace.annotations, {moved.about for moved, _ in device.transfers.values()})
-    steps = [_step(trace, device, window) for window in windows(trace, device)[0]]
+    steps = [_step(trace, device, window) for window in found]
     good = [step for step in steps if step is not None]
     if name in _GATHERED or any(step.gathers for step in good):
         raise NoGradients(
             f"{path.name}: a step of {name or 'sharded parameters'}, whose collectives are its "
             "wrapped units and not buckets of gradients; analyze config judges its settings"
         )
+    if not good and odd:
+        raise NoGradients(
+            f"{path.name}: {odd} all-reduces in a step, and the logging data has {len(sizes)} "
+            "buckets: they are not of one job, or it reduces more than gradients"
+        )
     if not good:
         raise NoGradients(
             f"{path.name}: no all-reduce or reduce-scatter that tells its bytes; profile with "
-            "torch 2.1 or newer on GPUs, or give a model description"
+            "torch 2.1 or newer on GPUs, or give DDP's _get_ddp_logging_data() as JSON, or a model "
+            "description"
         )
     usual = median(len(step.buckets) for step in good)
     alike = [step for step in good if len(step.buckets) == usual] or good

@@ -84,7 +84,7 @@ def _doubt(
     now = advice.now
     if traced is not None and abs(traced[1] / traced[0] - 1) > limits.misfit:
         return undecidable(
-            f"the traced step took {traced[0] / 1e3:.1f} ms, and with the network of {link.source} "
+            f"the traced step took {traced[0] / 1e3:.1f} ms, and with this network ({link.source}) "
             f"it is predicted with {traced[1] / 1e3:.1f} ms: they do not belong together",
             turn_on="give a sweep of the job's own hosts and ranks",
         )

@@ -17,6 +17,7 @@ from commcheck.bucket.from_trace import NoGradients, Traced, read_work
 from commcheck.bucket.judge import Limits, judge, screen
 from commcheck.bucket.layout import Framework
 from commcheck.bucket.link import Link, given, of_sweep
+from commcheck.bucket.logged import is_logged, logged_sizes
 from commcheck.bucket.simulate import Costs, outcome, sizes_of
 from commcheck.bucket.work import Work, laid_over
 from commcheck.check import limits_of, undecidable
@@ -74,6 +75,7 @@ class _Files:
     descriptions: list[tuple[str, str]]
     links: list[tuple[Link, int | None]]  # and the ranks of the sweep
     notes: list[str]
+    sizes: tuple[int, ...] = ()  # of the buckets, as DDP logged them
 
 
 def analyse_bucket(
@@ -87,11 +89,16 @@ def analyse_bucket(
     none of them, and where options contradict each other or the files.
     """
     _framework(options.framework)  # a wrong name is told before files are read
+    heads = {path: _head(path) for path in dict.fromkeys(paths)}
+    logged = [path for path, head in heads.items() if is_logged(head) and not _TRACE.search(head)]
     files = _Files([], [], [], [])
+    for path in logged:
+        files.sizes = files.sizes or logged_sizes(_text(path), str(path))
     refused: list[str] = []
-    for path in dict.fromkeys(paths):
+    for path, head in heads.items():
         try:
-            _take(path, files)
+            if path not in logged:
+                _take(path, head, files)
         except NoGradients as none:
             refused.append(str(none))
     files.notes += refused[1:]
@@ -150,12 +157,11 @@ def _framework(name: str) -> Framework:
 # --- files --------------------------------------------------------------------------------------
 
 
-def _take(path: Path, files: _Files) -> None:
+def _take(path: Path, head: str, files: _Files) -> None:
     """Read one file by what it is."""
-    head = _head(path)
     start = head.lstrip("\ufeff \t\r\n")
     if _TRACE.search(head) or _BARE.match(start):
-        files.traces.append(read_work(path))
+        files.traces.append(read_work(path, files.sizes))
         return
     if start.startswith("{") and '"gradients"' in head:
         files.descriptions.append((_text(path), path.name))
@@ -164,7 +170,7 @@ def _take(path: Path, files: _Files) -> None:
         runs = read_runs(_text(path), Told())
     except ParseError:
         if start.startswith("{"):  # its keys stand far behind its head
-            files.traces.append(read_work(path))
+            files.traces.append(read_work(path, files.sizes))
             return
         raise UsageError(
             f"{path}: error: neither a profiler trace, nor a model description, nor the output of "

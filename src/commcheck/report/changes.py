@@ -26,6 +26,7 @@ Kind = Literal[
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 FAIL: Final = "fail"
+WAIVED: Final = "waived"
 UNKNOWN: Final = frozenset({"error", "undecidable", "busy"})
 TROUBLE: Final = frozenset({FAIL, *UNKNOWN})
 """Presentation words of what did not pass."""

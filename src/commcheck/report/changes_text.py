@@ -13,6 +13,7 @@ from commcheck.report.counts import many
 from commcheck.report.interface import counted, known, t
 from commcheck.report.lines import beside, wrapped
 from commcheck.report.ranges import fold_hosts
+from commcheck.report.record import JOB
 from commcheck.report.words import Mark, padded, shown
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def lines(changes: Changes, look: Look) -> Iterator[str]:
             f"  {look.say(t('note: '))}{for_console(note, 2000)}", look.width, "    "
         )
     for row in told.rows:
-        who = fold_hosts(row.hosts)
+        who = look.say(t("the whole job")) if JOB in row.hosts else fold_hosts(row.hosts)
         if len(who) > 25 and len(row.hosts) > 1:
             who = f"{look.say(counted(len(row.hosts), 'host'))} ({row.hosts[0]}, ...)"
         what = padded(look.say(known(row.mark.word)), 14)

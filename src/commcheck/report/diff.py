@@ -20,6 +20,7 @@ from commcheck.report.changes import (
     KINDS,
     TROUBLE,
     UNKNOWN,
+    WAIVED,
     Change,
     Changes,
     Json,
@@ -31,6 +32,7 @@ from commcheck.report.changes import (
 )
 from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts, natural
+from commcheck.report.record import INTERRUPTED
 
 NOISE: Final = 0.10
 """Share by which a measured number may differ without having moved."""
@@ -51,14 +53,26 @@ _Verdicts = dict[Key, Json]
 
 def diff(old: Json, new: Json) -> Changes:
     """From the document of a baseline to that of a run."""
-    told_before, told_after = _verdicts(old), _verdicts(new)
+    # What a run that did not end never judged was neither right nor wrong then.
+    told_before = {
+        key: verdict
+        for key, verdict in _verdicts(old).items()
+        if (verdict.get("error") or "") != INTERRUPTED
+    }
+    told_after = _verdicts(new)
     before, after = _matched(told_before, told_after), _matched(told_after, told_before)
     hosts = set(old["run"]["hosts"]) & set(new["run"]["hosts"])
     checks = {each["id"] for each in old["checks"]} & {each["id"] for each in new["checks"]}
     keys = [
         key
         for key in {**after, **before}
-        if key[0] in checks and (key[1].startswith("@") or host_of(key[1]) in hosts)
+        if key[0] in checks
+        and (
+            key[1].startswith("@")
+            or host_of(key[1]) in hosts
+            # A host that is taken out of the inventory is not mended by that.
+            or (key in before and key not in after and _word(before[key]) in TROUBLE)
+        )
     ]
     both = [key for key in keys if key in before and key in after]
     compared = [key for key in both if _is_judged(before[key]) and _is_judged(after[key])]
@@ -84,7 +98,7 @@ def tally(changes: Changes) -> str:
     """
     told: set[tuple[str, str]] = set()
     parts: dict[str, str] = {}
-    for word in ("new", "still", "no longer judged", "fixed"):
+    for word in ("new", "still", *_SELDOM, "fixed"):
         cases = [
             case
             for case in cases_of(each for each in changes.changes if _outcome(each) == word)
@@ -92,16 +106,21 @@ def tally(changes: Changes) -> str:
         ]
         told.update(cases)
         parts[word] = f"{word} {len(cases):,}{_named(cases)}"
-        if word == "no longer judged" and not cases:
+        if word in _SELDOM and not cases:
             del parts[word]
-    order = ("fixed", "still", "new", "no longer judged")
+    order = ("fixed", "still", "new", *_SELDOM)
     return ", ".join(parts[word] for word in order if word in parts)
+
+
+_SELDOM: Final = ("waived", "no longer judged")
 
 
 def _outcome(change: Change) -> str:
     if change.now in TROUBLE:
         return "still" if change.was in TROUBLE else "new"
-    if change.was not in TROUBLE:
+    if change.now == WAIVED and change.was != "warn":
+        return "waived"
+    if change.was not in (*TROUBLE, WAIVED):
         return ""
     return "fixed" if change.now in ("pass", "warn") else "no longer judged"
 
@@ -191,10 +210,10 @@ def _kind(was: str, now: str) -> Kind | None:
         return "still-unknown" if was in UNKNOWN else "newly-unknown"
     if now == "warn":
         return None if was == "warn" else "newly-warned"
-    if now == "waived":
-        return "now-waived" if was in TROUBLE or was == "warn" else None
+    if now == WAIVED:
+        return "now-waived" if was in (*TROUBLE, "warn", "pass") else None
     if now == "pass":
-        return "fixed" if was in TROUBLE or was == "warn" else None
+        return "fixed" if was in (*TROUBLE, "warn", WAIVED) else None
     return "no-longer-judged" if was in (FAIL, *UNKNOWN, "pass", "warn") else None
 
 
@@ -333,14 +352,19 @@ def _notes(old: Json, new: Json, before: set[str], after: set[str]) -> Iterator[
     was, now = old["run"], new["run"]
     if was["playbook"] != now["playbook"]:
         yield f"the baseline judged playbook {was['playbook']}, this run {now['playbook']}"
-    for words, more, less in (
-        ("in the baseline and not in this run", was["hosts"], now["hosts"]),
-        ("in this run and not in the baseline", now["hosts"], was["hosts"]),
+    for words, more, less, told in (
+        ("in the baseline and not in this run", was["hosts"], now["hosts"], old),
+        ("in this run and not in the baseline", now["hosts"], was["hosts"], new),
     ):
         known = set(less)
         only = [host for host in more if host not in known]
         if only:
-            yield f"{_counted(len(only), 'host')} {words}: {_cut(fold_hosts(only))}"
+            bad = _failing(told) & set(only)
+            which = f"; of them fail {_cut(fold_hosts(bad))}" if bad else ""
+            yield f"{_counted(len(only), 'host')} {words}: {_cut(fold_hosts(only))}{which}"
+    never = [each for each in old["verdicts"] if (each.get("error") or "") == INTERRUPTED]
+    if never:
+        yield f"the baseline did not end by itself: it never judged {many(len(never), 'case')}"
     both = set(was["hosts"]) & set(now["hosts"])
     for words, few in (("gone", before - after), ("new", after - before)):
         rails = [each for each in few if "/" in each and host_of(each) in both]
@@ -353,6 +377,10 @@ def _notes(old: Json, new: Json, before: set[str], after: set[str]) -> Iterator[
         ids = {each["id"] for each in more} - {each["id"] for each in less}
         if ids:
             yield f"{words} {_cut(', '.join(sorted(ids)))}"
+
+
+def _failing(document: Json) -> set[str]:
+    return {verdict["host"] for verdict in document["verdicts"] if _word(verdict) == FAIL}
 
 
 def _counted(count: int, noun: str) -> str:

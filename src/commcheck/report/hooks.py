@@ -30,7 +30,7 @@ from commcheck.report.cleaning import clean, cut, one_line
 from commcheck.report.document import summary_of
 from commcheck.report.events import plain
 from commcheck.report.interface import known
-from commcheck.report.record import Record
+from commcheck.report.record import JOB, Record
 from commcheck.report.words import VERDICTS, Lang, folded, say
 
 Type = Literal["slack", "feishu", "dingtalk", "wecom", "webhook"]
@@ -236,8 +236,11 @@ def _lines(hook: Hook, record: Record, diagnosis: Diagnosis) -> list[str]:
 def _cause(group: Group, lang: Lang) -> str:
     # An error's title is its reason, which may quote a host: its class is told instead.
     title = say(group.title, lang) if group.meaning else group.slug
+    what = f"{group.layer} · {group.check} · {title}"
+    if JOB in group.hosts:
+        return what
     hosts = one_line(folded(group.hosts, MAX_HOSTS), MAX_HOSTS + 2)
-    return f"{group.layer} · {group.check} · {title} · {len(group.hosts):,}: {hosts}"
+    return f"{what} · {len(group.hosts):,}: {hosts}"
 
 
 def _fit(lines: Sequence[str], limit: int) -> list[str]:

@@ -33,7 +33,7 @@ from commcheck.report.fleet_map import LEFT, WIDTH, FleetMap, fleet_map
 from commcheck.report.hosts import Hosts, Loud, host_pages, loud_hosts
 from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import anchor
-from commcheck.report.record import Record
+from commcheck.report.record import JOB, Record
 from commcheck.report.runbook_pages import Section, sections
 from commcheck.report.switches import Ports, switch_ports
 from commcheck.report.text import duration
@@ -44,6 +44,7 @@ from commcheck.report.words import (
     Lang,
     Mark,
     folded,
+    how_many,
     pieces,
     rung_mark,
     say,
@@ -231,8 +232,9 @@ def _html(page: Page, runbook: str, lang: Lang) -> bytes:
         counted=counted,
         lang=lang,
         tag=_LANG_TAGS[lang],
-        layers=list(Layer),
         of_hosts=page.record.info.noun == "host",
+        how_many=partial(how_many, page.record),
+        job=JOB,
     )
     return text.encode("utf-8", "backslashreplace")
 
@@ -317,8 +319,8 @@ def _chat(page: Page, runbook: str, lang: Lang) -> str:
     lines += [f"- {say(words, lang)}" for words in diagnosis.says_more]
     for card in page.cards[:5]:
         group = card.group
-        hosts = folded(group.hosts, 300)
-        lines.append(f"- {group.layer}: {say(group.title, lang)} ({len(group.hosts):,}) `{hosts}`")
+        who = "" if JOB in group.hosts else f" ({len(group.hosts):,}) `{folded(group.hosts, 300)}`"
+        lines.append(f"- {group.layer}: {say(group.title, lang)}{who}")
     if diagnosis.fix is not None and diagnosis.cause is not None:
         lines.append(f"`{diagnosis.fix.text}`")
         lines.append(_runbook(runbook, diagnosis.cause.check))
@@ -341,12 +343,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        bar=bar,
-        duration=duration,
-        folded=folded,
-        pieces=pieces,
-        rung_mark=rung_mark,
-        utc=utc,
+        bar=bar, duration=duration, folded=folded, pieces=pieces, rung_mark=rung_mark, utc=utc
     )
     return environment
 

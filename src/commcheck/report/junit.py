@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 from hashlib import sha256
 from typing import Any, Final, Literal
@@ -16,7 +16,8 @@ from urllib.parse import urlencode
 
 import junit_xml
 
-from commcheck.model import Evidence, Finding, Kind, Layer, Result, Status, row
+from commcheck.diagnose import slug_of
+from commcheck.model import Evidence, Finding, Kind, Layer, Result, Status, Verdict, row
 from commcheck.report.cleaning import CAP, clean, cut, one_line
 from commcheck.report.ranges import fold_hosts
 from commcheck.report.record import INTERRUPTED, Record
@@ -34,6 +35,9 @@ Choose once for a job: it is part of every case's identity, by which Jenkins kee
 
 REPORT: Final = "report.html"
 """The page that a failure's text leads to, beside the folder of these files."""
+
+_QUIET: Final = ("pass", "skipped")
+"""Elements of a case that nobody has to look at."""
 
 _WARNING_LIMIT: Final = 900
 """Jenkins keeps 1,000 characters of a passing case's output."""
@@ -172,7 +176,8 @@ def _case(
     case.retried = result.retried if outcome in ("pass", "warn") else 0
     if outcome == "warn":
         runbook = f"\nrunbook: {runbook_url}#{anchor(result.check)}\n"
-        case.stdout = one_line(f"WARN {verdict.reason}", _WARNING_LIMIT - len(runbook)) + runbook
+        told = "; ".join(each.verdict.reason for each in (result.worst, *_also(result)))
+        case.stdout = one_line(f"WARN {told}", _WARNING_LIMIT - len(runbook)) + runbook
     elif outcome == "failure":
         message = _with_count(result)
         slug = verdict.cause.slug if verdict.cause else "failure"
@@ -191,10 +196,21 @@ def _case(
 
 
 def _with_count(result: Result) -> str:
-    """The worst subject's reason, and how many share its fate: ``... (2 of 8)``."""
-    same = [each for each in result.findings if each.verdict.status is result.status]
+    """The worst reason, and how many subjects share its fate: ``... (2 of 8)``.
+
+    Of a host or job as a whole every finding is another fault: ``... (and 2 more)``.
+    """
+    worst = result.worst
+    same = [
+        each
+        for each in result.findings
+        if each.verdict.status is worst.verdict.status and slug_of(each) == slug_of(worst)
+    ]
     judged = len(result.findings)
     count = f" ({len(same)} of {judged})" if judged > 1 else ""
+    if not worst.subject:
+        more = sum(row(each.verdict).junit not in _QUIET for each in result.findings) - 1
+        count = f" (and {more} more)" if more > 0 else ""
     reason = one_line(result.worst.verdict.reason, 300 - len(count)) or "no printable reason"
     return reason + count
 
@@ -214,10 +230,10 @@ def _text(
         lines[-1] += f"   threshold: {', '.join(bounds)}"
     lines += [each for each in (sites.get(result.check),) if each]
     lines += _subjects(result, ports)
-    for remedy in worst.verdict.remedies:
-        who = "" if remedy.who == "operator" else f" ({remedy.who})"
-        parts = [remedy.command, remedy.effect.en, remedy.precondition.en]
-        lines.append(f"remedy{who}: " + "; ".join(part for part in parts if part))
+    lines += _remedies(worst)
+    for other in _also(result):
+        lines.append(f"also {_word(other.verdict)} {one_line(other.verdict.reason)}")
+        lines += _remedies(other)
     if worst.unproven_below:
         lines.append(f"not proven below: {', '.join(worst.unproven_below)}")
     lines.append(f"runbook: {runbook_url}#{anchor(result.check)}")
@@ -225,6 +241,33 @@ def _text(
     lines += _evidence(result.findings)
     text = clean("\n".join(lines))
     return cut(text, CAP, f"frames of {host} in the run folder") + "\n"
+
+
+def _also(result: Result) -> list[Finding]:
+    """The first finding of every other cause, and all that is wrong with no subject in particular.
+
+    A case holds one result, and a log or an environment may have many faults.
+    """
+    told = {slug_of(result.worst)}
+    others = []
+    for finding in result.findings:
+        if finding is result.worst or row(finding.verdict).junit in _QUIET:
+            continue
+        if not finding.subject or slug_of(finding) not in told:
+            others.append(finding)
+        told.add(slug_of(finding))
+    return others
+
+
+def _remedies(finding: Finding) -> Iterator[str]:
+    for remedy in finding.verdict.remedies:
+        who = "" if remedy.who == "operator" else f" ({remedy.who})"
+        parts = [remedy.command, remedy.effect.en, remedy.precondition.en]
+        yield f"remedy{who}: " + "; ".join(part for part in parts if part)
+
+
+def _word(verdict: Verdict) -> str:
+    return verdict.status.value.upper()
 
 
 def _subjects(result: Result, ports: Ports) -> list[str]:
@@ -237,13 +280,13 @@ def _subjects(result: Result, ports: Ports) -> list[str]:
     lines = []
     for finding in findings:
         verdict = finding.verdict
-        if row(verdict).junit in ("pass", "skipped"):
+        if row(verdict).junit in _QUIET:
             word = verdict.kind.value or verdict.status.value
             quiet.setdefault(word, []).append(finding.subject)
         else:
             port = ports.get((result.host, finding.subject))
             where = f"{finding.subject} ({port})" if port else finding.subject
-            lines.append(f"{where}: {verdict.status.value.upper()} {verdict.reason}")
+            lines.append(f"{where}: {_word(verdict)} {verdict.reason}")
     return lines + [f"{fold_hosts(subjects)}: {word}" for word, subjects in quiet.items()]
 
 
@@ -251,15 +294,18 @@ def _evidence(findings: Sequence[Finding]) -> list[str]:
     """The commands of what does not pass, with their output; each command once."""
     shown: dict[str, Evidence] = {}
     for finding in findings:
-        if row(finding.verdict).junit not in ("pass", "skipped"):
+        if row(finding.verdict).junit not in _QUIET:
             for each in finding.evidence:
                 shown.setdefault(each.key, each)
     lines = []
     for each in sorted(shown.values(), key=lambda evidence: not evidence.used):
-        phase, _, command = each.key.partition(": ")
-        when = "" if phase == "once" else f"{phase}, "
-        rc = "?" if each.rc is None else each.rc
-        lines.append(f"$ {command or phase}   ({when}rc {rc}, {each.seconds:.3f} s)")
+        if each.rc is None and not each.seconds:
+            lines.append(each.key)  # nobody ran anything: a place in a file
+        else:
+            phase, _, command = each.key.partition(": ")
+            when = "" if phase == "once" else f"{phase}, "
+            rc = "?" if each.rc is None else each.rc
+            lines.append(f"$ {command or phase}   ({when}rc {rc}, {each.seconds:.3f} s)")
         if each.head.strip():
             lines.append(each.head.rstrip("\n"))
         if each.truncated:

@@ -8,12 +8,11 @@ and comments over 64 KB.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Final
 
 from commcheck.diagnose import Diagnosis, Rung, diagnose
-from commcheck.lazy import regex
+from commcheck.lazy import dataclass, regex
 from commcheck.model import Words
 from commcheck.report import changes_text
 from commcheck.report.cards import Card, Gap, Step, cards, gaps
@@ -21,7 +20,7 @@ from commcheck.report.cleaning import clean, columns, cut, one_line
 from commcheck.report.evidence import Shelf
 from commcheck.report.interface import counted, known, t
 from commcheck.report.junit import anchor
-from commcheck.report.record import Record
+from commcheck.report.record import JOB, Record
 from commcheck.report.text import duration
 from commcheck.report.words import (
     EXIT_CODES,
@@ -29,13 +28,31 @@ from commcheck.report.words import (
     VERDICTS,
     Lang,
     folded,
+    how_many,
     overrides,
     rung_mark,
     say,
     utc,
 )
 
-Tell = Callable[[Words], str]
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Words in the language of the summary, and how it calls hosts."""
+
+    record: Record
+    lang: Lang
+
+    def __call__(self, words: Words) -> str:
+        """The words."""
+        return say(words, self.lang)
+
+    def hosts(self, hosts: tuple[str, ...]) -> str:
+        """``2 hosts `gpu-[01-02]` ``; of a job as a whole that it is."""
+        many = self(how_many(self.record, hosts))
+        return many if JOB in hosts else f"{many} {_code(folded(hosts, _HOSTS))}"
+
+
 """From words in both languages to those of the text's own."""
 
 MAX_CAUSES: Final = 20
@@ -55,8 +72,9 @@ _TEXT: Final = 400
 _HOSTS: Final = 300
 _COMMANDS: Final = 800
 
-_COLUMNS: Final = ("pass", "warn", "fail", "error", "gated", "skip")
-_HEADS: Final = ("pass", "warn", "FAIL", "error", "gated", "n/a")
+_COLUMNS: Final = ("fail", "error", "warn", "pass", "gated", "skip")
+_HEADS: Final = ("FAIL", "error", "warn", "pass", "gated", "n/a")
+"""What is wrong stands first: on a phone the rest may lie outside."""
 
 
 def render(record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en") -> str:
@@ -64,7 +82,7 @@ def render(record: Record, *, runbook_url: str = RUNBOOK, lang: Lang = "en") -> 
 
     What a host said and what was measured is English in every language.
     """
-    tell = partial(say, lang=lang)
+    tell = Tell(record, lang)
     diagnosis = diagnose(record)
     shelf = Shelf(limit=1)  # answers of commands are in the HTML report
     causes = cards(record, diagnosis, shelf)
@@ -129,7 +147,7 @@ def _where(diagnosis: Diagnosis, tell: Tell) -> Iterator[str]:
         yield "  \n".join(
             f"**{tell(t(label))}{tell(t(': ')).rstrip()}** {text}"
             for label, text in (
-                ("Where", _hosts(group.hosts, tell)),
+                ("Where", tell.hosts(group.hosts)),
                 ("Why", escape(group.reason)),
                 ("Shared by", shared),
             )
@@ -157,7 +175,7 @@ def _changed(record: Record, tell: Tell) -> Iterator[str]:
     lines = [f"- {escape(note)}" for note in told.notes]
     lines += [
         f"- **{tell(row.mark.says)}**{colon}{_code(row.check)} {tell(t('on'))} "
-        f"{_hosts(row.hosts, tell)}{colon}{escape(row.reason)}"
+        f"{tell.hosts(row.hosts)}{colon}{escape(row.reason)}"
         for row in told.rows
     ]
     lines += [
@@ -191,7 +209,7 @@ def _within(title: str, parts: list[str], limit: int, total: int, tell: Tell) ->
 def _cause(card: Card, runbook_url: str, tell: Tell) -> str:
     group = card.group
     colon = tell(t(": "))
-    lines = [_hosts(group.hosts, tell)]
+    lines = [tell.hosts(group.hosts)]
     if card.below:
         below = card.below.value
         above = Words(
@@ -203,13 +221,14 @@ def _cause(card: Card, runbook_url: str, tell: Tell) -> str:
         lines.append(escape(tell(group.meaning)))
     lines += [
         f"{tell(t('follows from it'))}{colon}{_code(each.check)} {tell(t('on'))} "
-        f"{_hosts(each.hosts, tell)}"
+        f"{tell.hosts(each.hosts)}"
         for each in group.follows
     ]
     lines += [
         f"{tell(t('against it'))}{colon}{escape(tell(words))}" for words in group.speaks_against
     ]
-    lines.append(f"{escape(card.example)}{colon}{escape(group.reason)}")
+    where = "" if card.example == JOB else f"{escape(card.example)}{colon}"
+    lines.append(f"{where}{escape(group.reason)}")
     lines += [
         tell(
             Words(
@@ -223,7 +242,7 @@ def _cause(card: Card, runbook_url: str, tell: Tell) -> str:
     layer = tell(known(group.layer.value))
     return "\n\n".join(
         [
-            f"{head}{tell(t(', '))}{tell(counted(len(group.hosts), 'host'))} ({layer})",
+            f"{head}{tell(t(', '))}{tell(how_many(tell.record, group.hosts))} ({layer})",
             "\n".join(f"- {line}" for line in lines),
             *(_step(place, step, tell) for place, step in enumerate(card.steps, start=1)),
             _reading(group.check, runbook_url, tell),
@@ -247,7 +266,8 @@ def _step(place: int, step: Step, tell: Tell) -> str:
             "; more for other rails or hosts in report.html",
             "；其他轨或主机的命令见 report.html",
         )
-        blocks.append(f"{tell(t('on'))} {_hosts(row.hosts, tell)}{'' if whole else tell(more)}")
+        if JOB not in row.hosts:
+            blocks.append(f"{tell(t('on'))} {tell.hosts(row.hosts)}{'' if whole else tell(more)}")
     return "\n\n".join(blocks)
 
 
@@ -258,7 +278,7 @@ def _gap(gap: Gap, runbook_url: str, tell: Tell) -> str:
     word = f" {escape(gap.word)}" if gap.word else ""
     lines = [
         f"- **{tell(gap.mark.says)}{word}**{tell(t(': '))}{_code(gap.checks[0])}{also} "
-        f"{tell(t('on'))} {_hosts(gap.hosts, tell)}",
+        f"{tell(t('on'))} {tell.hosts(gap.hosts)}",
         *(f"  - {escape(row.text)}" for row in gap.reasons.rows[:3]),
     ]
     if left := len(gap.reasons.rows[3:]) + gap.reasons.more:
@@ -330,7 +350,3 @@ def fence(text: str) -> str:
 
 def _longest(text: str) -> int:
     return max((len(run) for run in re.findall(r"`+", text)), default=0)
-
-
-def _hosts(hosts: tuple[str, ...], tell: Tell) -> str:
-    return f"{tell(counted(len(hosts), 'host'))} {_code(folded(hosts, _HOSTS))}"

@@ -306,12 +306,12 @@ _WORDS: Final = {
 
 
 def _last_line(record: Record, diagnosis: Diagnosis, look: Look) -> str:
-    whole = Whole(diagnosis.host_count, record.info.noun)
+    whole = Whole(diagnosis.host_count, record.info.noun, record.plan.hosts)
     parts: list[Words] = []
     if diagnosis.layer is not None:
         layer = diagnosis.layer.value
         parts.append(Words(f"{layer} layer", known(layer).zh))
-        if record.info.noun == "host" or diagnosis.host_count > 1:
+        if whole.counts(diagnosis.hosts):
             parts.append(whole.part(len(diagnosis.hosts)))
     else:
         parts.append(whole.words)

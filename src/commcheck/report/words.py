@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, Literal
 from unicodedata import east_asian_width
@@ -13,9 +13,9 @@ from commcheck.lazy import dataclass, regex
 from commcheck.model import Evidence, Kind, Status, Words
 from commcheck.report.cleaning import clean
 from commcheck.report.events import plain
-from commcheck.report.interface import known
+from commcheck.report.interface import counted, known, t
 from commcheck.report.ranges import fold_hosts
-from commcheck.report.record import PlannedCheck
+from commcheck.report.record import JOB, PlannedCheck, Record
 
 Lang = Literal["en", "zh"]
 
@@ -143,6 +143,17 @@ def folded(hosts: Iterable[str], limit: int = 4000) -> str:
     if len(text) <= limit:
         return text
     return text[: max(text.rfind(",", 0, limit), 1)] + ", …"
+
+
+def how_many(record: Record, hosts: Collection[str]) -> Words:
+    """``2 hosts``, of an analysis ``2 files`` or ``2 places``; what is of a job as a whole is not
+    counted, and is called so."""
+    noun = record.info.noun
+    if JOB in hosts:
+        return t("the whole job")
+    if noun == "file" and not set(hosts) <= set(record.plan.hosts):
+        noun = "place"  # hosts and ranks that a log or a trace names
+    return counted(len(hosts), {"watched host": "host", "job": "place"}.get(noun, noun))
 
 
 def pieces(text: str) -> list[str]:

@@ -361,9 +361,11 @@ EXPOSED = Cause(
     slug="trace-exposed",
     title=Words("Exposed communication", "通信暴露"),
     meaning=Words(
-        "Nothing computes while the job communicates, for a large part of each step, though most "
-        "of the communication does overlap: there is too much of it, or its last part is long.",
-        "每步有相当部分时间只有通信而无计算，尽管多数通信已重叠：通信量过大，或最后一段过长。",
+        "Nothing computes while the job communicates, for a large part of each step, though it "
+        "overlaps as far as it can: there is too much of it, too little computing, or its last "
+        "part is long.",
+        "每步有相当部分时间只有通信而无计算，尽管能重叠的已重叠：通信量过大、计算过少，"
+        "或最后一段过长。",
     ),
     remedies=(
         PREDICT,

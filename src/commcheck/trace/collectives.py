@@ -82,7 +82,7 @@ def calls_of(trace: Trace, device: Device, found: Sequence[Window]) -> tuple[Cal
         mine.sort(key=lambda index: (device.start[index], device.end[index]))
         for index in mine:
             code = trace.codes[device.code[index]]
-            transfer, seq = device.transfers.get(index) or (_named(trace, code.name), -1)
+            transfer, seq = device.transfers.get(index) or (named(trace, code.name), -1)
             calls.append(
                 Call(
                     step,
@@ -96,7 +96,8 @@ def calls_of(trace: Trace, device: Device, found: Sequence[Window]) -> tuple[Cal
     return tuple(calls)
 
 
-def _named(trace: Trace, kernel: str) -> Transfer:
+def named(trace: Trace, kernel: str) -> Transfer:
+    """What a kernel moves that has no arguments, by its name alone."""
     size = (trace.world or 0) if trace.layout == "cpu" else 0
     role = role_of_kernel(kernel)
     about = "" if role is Role.OTHER else str(role)

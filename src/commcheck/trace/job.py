@@ -14,7 +14,7 @@ from commcheck.trace.facts import JobFacts
 from commcheck.trace.manyfiles import Watch, read_all
 from commcheck.trace.read import rank_beside
 from commcheck.trace.together import gathered
-from commcheck.trace.unexported import OF_MSPROF, unexported
+from commcheck.trace.unexported import OF_MSPROF, tables_alone, unexported, unfinished
 
 _SUFFIXES: Final = (".json", ".json.gz")
 _TOLD_MOST: Final = 3
@@ -40,11 +40,12 @@ def job_facts(
     found, searched, raw = _find(paths)
     job, problems = gathered(read_all(found, kernels, workers, watch), searched)
     read = {rank.rank for rank in job.ranks} - {None}
-    # Of a rank that was read, too, it is that of another run.
+    # Of a rank that was read, too, it is that of another run, and so it is where none is missing.
+    is_whole = job.world is not None and len(job.ranks) >= job.world
     left = {
-        folder.name: problem
-        for folder, problem in raw.items()
-        if rank_beside(folder / "FRAMEWORK") not in read
+        each.name: problem
+        for each, problem in raw.items()
+        if rank_beside(each / "FRAMEWORK") not in read and not (is_whole and each.suffix == ".tmp")
     }
     return job, {**problems, **left}
 
@@ -61,14 +62,16 @@ def _find(paths: Sequence[Path]) -> tuple[list[Path], set[Path], Mapping[Path, s
         if not path.is_dir():
             named[path] = None
             continue
+        below = files_below(path)
         inside = [
             each
-            for each in files_below(path)
+            for each in below
             if each.name.endswith(_SUFFIXES) or any(is_one(each.name) for is_one in _TABLES)
         ]
-        mine = unexported(path)
-        raw.update(mine)
+        mine = dict(unexported(path))
         chosen = [each for each in _best(inside) if not mine.keys() & set(each.parents)]
+        mine |= unfinished(below) | tables_alone(inside, chosen)
+        raw.update(mine)
         if not chosen and not mine:
             raise UsageError(f"{path}: error: no .json or .json.gz below this folder [trace]")
         named.update(dict.fromkeys(chosen))

@@ -29,7 +29,7 @@ from commcheck.trace.rungs import (
     serial_rung,
 )
 from commcheck.trace.waiting import waiting_of
-from commcheck.trace.wire import wire_rung
+from commcheck.trace.wire import wire_given, wire_rung
 
 
 def judge(job: JobFacts, limits: Limits, known: Known) -> tuple[Verdict, ...]:
@@ -116,7 +116,10 @@ def _rungs(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[
         first = [
             replace(rung, sure="likely", against=(*rung.against, waiting.against)) for rung in first
         ]
-    return [*rungs, *first, *wire, *link_rung(job, limits), *bubble]
+    # A wire that was measured to give more lies below: no setting mends it.
+    below = [rung for rung in wire if rung.sure == "certain"]
+    rest = [rung for rung in wire if rung not in below]
+    return [*rungs, *below, *first, *rest, *link_rung(job, limits), *bubble]
 
 
 def _exposed(
@@ -132,7 +135,7 @@ def _exposed(
     return rungs + (
         gather_rung(job, rest, limits)
         or latency_rung(rest, limits, known)
-        or serial_rung(rest, limits)
+        or serial_rung(rest, limits, wire_given(job, limits, known))
         or ([] if is_slow else exposed_rung(rest, limits))
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from commcheck.check import limit
 from commcheck.lazy import dataclass
 
@@ -89,3 +92,26 @@ class Limits:
         unit="of the median of all ranks",
         source="commcheck: as wire_share; links of one kind differ by some percent",
     )
+
+
+_EXPOSED: Final = ("exposed_warn", "exposed_fail")
+_LAUNCHES: Final = ("host_wait_warn", "host_wait_fail")
+
+DECIDED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "trace-straggler": ("late_share", "late_us", "late_own", "skew_share", "uneven"),
+    "trace-input-bound": _LAUNCHES,
+    "trace-host-pause": _LAUNCHES,
+    "trace-launch-bound": _LAUNCHES,
+    "trace-idle": ("idle",),
+    "trace-gather-bound": ("gather_share", *_EXPOSED),
+    "trace-small-collectives": ("latency_share", "many", *_EXPOSED),
+    "trace-not-overlapped": ("overlap", "comm_share", *_EXPOSED),
+    "trace-slow-wire": ("wire_share", "wire_bytes", "exposed_fail"),
+    "trace-slow-link": ("link_share",),
+    "trace-tensor-parallel": _EXPOSED,
+    "trace-expert-parallel": _EXPOSED,
+    "trace-context-parallel": _EXPOSED,
+    "trace-pipeline-bubble": ("bubble_warn",),
+    "trace-exposed": _EXPOSED,
+}
+"""The limits by which each cause is told, the one that its reason quotes first."""

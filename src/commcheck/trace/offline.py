@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from commcheck.analysis import Analysis
+from commcheck.check import passed
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
 from commcheck.report.record import JOB, PlannedCheck
 from commcheck.trace import causes
@@ -14,7 +15,7 @@ from commcheck.trace.facts import JobFacts
 from commcheck.trace.job import job_facts
 from commcheck.trace.ladder import judge, silent_ranks
 from commcheck.trace.lanes import pictured
-from commcheck.trace.limits import Limits
+from commcheck.trace.limits import DECIDED_BY, Limits
 from commcheck.trace.manyfiles import Watch
 from commcheck.trace.plain import facts_json
 from commcheck.trace.rungs import Known
@@ -46,12 +47,17 @@ def analysis_of(
 ) -> Analysis:
     """The analysis of facts: verdicts on the job, and an error for each file that says nothing."""
     verdicts = pictured(job, judge(job, limits, known))
-    results = [_result(JOB, verdicts, _bounds(limits))]
-    for rank in silent_ranks(job):
-        reason = f"{rank.file}: not one communication kernel, though other ranks have some"
-        results.append(_result(rank.name, (_error("NoCommunication", reason),), ()))
+    results = [_result(JOB, verdicts, limits)]
+    silent = silent_ranks(job)
+    # Beside one that could not be judged those that could are counted, too.
+    for rank in job.ranks if silent or problems else ():
+        said = passed(f"{rank.name} was read whole")
+        if rank in silent:
+            reason = f"{rank.file}: not one communication kernel, though other ranks have some"
+            said = _error("NoCommunication", reason)
+        results.append(_result(rank.file, (said,), limits))
     for name, problem in problems.items():
-        results.append(_result(name, (_error("ParseError", problem),), ()))
+        results.append(_result(name, (_error("ParseError", problem),), limits))
     return Analysis(
         checks=(PlannedCheck(causes.CHECK_ID, causes.TITLE),),
         results=tuple(results),
@@ -61,9 +67,15 @@ def analysis_of(
     )
 
 
-def _result(host: str, verdicts: Iterable[Verdict], bounds: tuple[Bound, ...]) -> Result:
+def _result(host: str, verdicts: Iterable[Verdict], limits: Limits) -> Result:
     findings = tuple(
-        Finding(check=causes.CHECK_ID, host=host, subject="", verdict=verdict, bounds=bounds)
+        Finding(
+            check=causes.CHECK_ID,
+            host=host,
+            subject="",
+            verdict=verdict,
+            bounds=_bounds(verdict, limits) if host == JOB else (),
+        )
         for verdict in verdicts
     )
     return Result(check=causes.CHECK_ID, host=host, findings=findings)
@@ -73,13 +85,15 @@ def _error(error: str, reason: str) -> Verdict:
     return Verdict(status=Status.ERROR, kind=Kind.CHECK, error=error, reason=reason)
 
 
-def _bounds(limits: Limits) -> tuple[Bound, ...]:
+def _bounds(verdict: Verdict, limits: Limits) -> tuple[Bound, ...]:
+    """Of a fault the limits that tell it, else all."""
+    named = {each.name: each for each in fields(Limits)}
     bounds = []
-    for each in fields(Limits):
-        value = getattr(limits, each.name)
+    for name in DECIDED_BY.get(verdict.cause.slug, ()) if verdict.cause else named:
+        each, value = named[name], getattr(limits, name)
         source = each.metadata["source"]
         origin = f"default ({source})" if value == each.default else "the command line"
-        bounds.append(Bound(each.name, value, origin, each.metadata["unit"]))
+        bounds.append(Bound(name, value, origin, each.metadata["unit"]))
     return tuple(bounds)
 
 

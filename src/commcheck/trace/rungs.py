@@ -138,10 +138,14 @@ def _alpha(moved: Sequence[Moved], known: Known) -> tuple[float | None, str]:
     return sum(move.tiny_ns for move in moved) / count / 1000, "mean of those below 64 kB"
 
 
-def serial_rung(shares: Shares, limits: Limits) -> list[Rung]:
-    """Does it run after the computing instead of beneath it?"""
+def serial_rung(shares: Shares, limits: Limits, wire: float = 1.0) -> list[Rung]:
+    """Does it run after the computing instead of beneath it?
+
+    ``wire``: the share of its measured bandwidth that the wire gives. Not where what overlaps would
+    be enough of it at the whole bandwidth, nor where there is next to nothing to run beneath.
+    """
     overlap = shares.overlap or 0.0
-    if overlap >= limits.overlap:
+    if overlap >= wire * limits.overlap or _hideable(shares) <= limits.exposed_warn:
         return []
     against: tuple[str, ...] = ()
     if shares.comm < limits.comm_share:
@@ -167,21 +171,34 @@ def serial_rung(shares: Shares, limits: Limits) -> list[Rung]:
 
 
 def exposed_rung(shares: Shares, limits: Limits) -> list[Rung]:
-    """None of the above: it overlaps, and is exposed all the same."""
+    """None of the above: it overlaps as far as it can, and is exposed all the same."""
+    overlap, compute = shares.overlap or 0.0, shares.rank.share("compute_ns") or 0.0
+    though = f", though {pct(overlap)} of the communication overlaps"
+    if overlap < limits.overlap:
+        though = (
+            f"; communication{shares.apart} takes {pct(shares.comm)} and computing {pct(compute)}: "
+            "too little to hide it"
+        )
     return [
         Rung(
             causes.EXPOSED,
             shares.whole > limits.exposed_fail,
-            f"{shares.rank.name}: {_exposure(shares, limits)}, though "
-            f"{pct(shares.overlap or 0.0)} of the communication overlaps",
+            f"{shares.rank.name}: {_exposure(shares, limits)}{though}",
             "certain",
             (),
             {
                 "exposed_percent_of_step": percent(shares.exposed),
-                "overlap_percent": percent(shares.overlap or 0.0),
+                "overlap_percent": percent(overlap),
+                "compute_percent_of_step": percent(compute),
             },
         )
     ]
+
+
+def _hideable(shares: Shares) -> float:
+    """The share of the step that would be gained if all computing ran beside communication."""
+    compute = shares.rank.share("compute_ns") or 0.0
+    return min(compute, shares.comm) - (shares.overlap or 0.0) * shares.comm
 
 
 def _exposure(shares: Shares, limits: Limits) -> str:

@@ -153,7 +153,8 @@ class Trace:
             self.rank = rank if isinstance(rank, int) else self.rank
             self.world = world if isinstance(world, int) else self.world
             self.backend = str(about.get("backend") or self.backend)
-            self.library = str(about.get("nccl_version") or self.library)
+            library = str(about.get("nccl_version") or "unknown")
+            self.library = self.library if library == "unknown" else library
         base = head.get("baseTimeNanoseconds")
         self.base_ns = base if isinstance(base, int) else self.base_ns
         host = head.get("host_name")

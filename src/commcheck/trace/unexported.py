@@ -1,13 +1,15 @@
-"""Folders of a profiler of CANN that hold what was recorded, and nothing yet that can be read.
+"""What a profiler left in a folder that is no trace yet, or no trace beside the traces of others.
 
 The profiler writes raw data while the job runs, and its text afterwards: by a thread that may be
 killed with the job, or by hand. Source: torch_npu and MindSpore, profiler.profiler.analyse; msprof,
 "offline parsing".
+Kineto writes ``NAME.json.tmp``, and gives it its name when all is written (libkineto,
+output_json.cpp).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +39,30 @@ def unexported(top: Path) -> Mapping[Path, str]:
         if files and not any(_is_text(each.name) for each in files):
             found[folder] = str(Foreign(str(folder), _why(folder, files)))
     return found
+
+
+def unfinished(files: Iterable[Path]) -> dict[Path, str]:
+    """The traces that their profiler began to write, and of which there is no whole one."""
+    left = [each for each in files if each.name.endswith((".json.tmp", ".json.gz.tmp"))]
+    what = "is what a profiler that was interrupted left of a trace; profile again"
+    return {
+        each: str(Foreign(str(each), what))
+        for each in left
+        if not each.with_name(each.name.removesuffix(".tmp")).exists()
+    }
+
+
+def tables_alone(files: Iterable[Path], chosen: Collection[Path]) -> dict[Path, str]:
+    """The folders of ranks that hold tables, where what was chosen are the traces of others."""
+    homes = {parent for each in chosen for parent in each.parents}
+    what = "holds a table and no trace_view.json, as others do: it is not judged; give it by itself"
+    return {
+        folder: str(Foreign(str(folder), what))
+        for each in files
+        if chosen and (steptable.is_one(each.name) or kerneltable.is_one(each.name))
+        for folder in each.parents
+        if _RANKED.fullmatch(folder.name) and folder not in homes
+    }
 
 
 def _is_text(name: str) -> bool:

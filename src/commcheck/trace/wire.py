@@ -42,15 +42,9 @@ def busbw_told(text: str) -> Mapping[str, float]:
 
 def wire_rung(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> list[Rung]:
     """Do large collectives fall short of the busbw that a sweep measured?"""
-    slow = [
-        wire
-        for wire in _large(job, limits)
-        if _is_like(wire, job, known)
-        and wire.busbw_gbytes < limits.wire_share * known.busbw_gbytes[wire.kind]
-    ]
-    if not slow:
+    wire = _slow(job, limits, known)
+    if wire is None:
         return []
-    wire = max(slow, key=lambda each: each.time_ns)
     want = known.busbw_gbytes[wire.kind]
     against = ("one rank only: its time includes waiting for the others",)
     return [
@@ -67,11 +61,36 @@ def wire_rung(job: JobFacts, shares: Shares, limits: Limits, known: Known) -> li
     ]
 
 
+def wire_given(job: JobFacts, limits: Limits, known: Known) -> float:
+    """The share of its measured bandwidth that a wire gives of which ``wire_rung`` is certain; 1
+    where there is none."""
+    wire = _slow(job, limits, known)
+    if wire is None or wire.includes_waiting:
+        return 1.0
+    return wire.busbw_gbytes / known.busbw_gbytes[wire.kind]
+
+
+def _slow(job: JobFacts, limits: Limits, known: Known) -> Wire | None:
+    slow = (
+        wire
+        for wire in _large(job, limits)
+        if _is_like(wire, job, known)
+        and wire.busbw_gbytes < limits.wire_share * known.busbw_gbytes[wire.kind]
+    )
+    return max(slow, key=lambda each: each.time_ns, default=None)
+
+
 def unlike(job: JobFacts, limits: Limits, known: Known) -> str:
     """A note on the large collectives that no measured busbw can be held against; "" for none."""
+    large = _large(job, limits)
+    if known.busbw_gbytes and not large and any(rank.moved for rank in job.ranks):
+        return (
+            f"no collective of {limits.wire_bytes / 1e6:.0f} MB or more tells its bytes: the busbw "
+            "given is held against nothing"
+        )
     names_of = {
         f"{wire.kind} among {wire.group_size} ranks"
-        for wire in _large(job, limits)
+        for wire in large
         if not _is_like(wire, job, known)
     }
     if not names_of:

@@ -169,6 +169,23 @@ def test_what_came_up_today_fails_whatever_stands_there_from_before() -> None:
     assert "5.25 h ago" in verdict.reason
 
 
+def test_faults_of_other_kinds_on_other_gpus_are_told_behind_the_worst() -> None:
+    faults = [event(79, 1), event(48, 1, pci="0000:43:00"), event(31, 1, pci="0000:9d:00")]
+    verdict = judge(Seen(KernelXids("5", tuple(faults)), UNWATCHED), ONE, Nothing(), Limits())
+    assert (verdict.status, verdict.cause) == (Status.FAIL, OFF_THE_BUS)
+    assert "; also Xid 48 on 0000:43:00 (" in verdict.reason
+    assert "Xid 31" not in verdict.reason
+    gpus = {"0": 79, "1": 48, "2": 74, "3": 31}
+    lines = tuple(Line({"gpu": gpu}, (0, 0, code, code)) for gpu, code in gpus.items())
+    metrics = Metrics("http://prom", ("gpu-01",), 0.0, 900.0, 4, {"xid": lines})
+    log = Unread("sudo -n was refused", "SudoRefused", "allow it")
+    reason = judge(Seen(log, metrics), ONE, Nothing(), Limits()).reason
+    assert reason.startswith("dcgm-exporter: Xid 79 on GPU 0 (")
+    assert "; also Xid 48 on GPU 1 (" in reason
+    assert ", Xid 74 on GPU 2 (" in reason
+    assert "Xid 31" not in reason
+
+
 def shown(*series: tuple[float | None, ...], name: str = "xid", **others: object) -> Metrics:
     """The series of one GPU, each of six quarters of an hour."""
     lines = {name: tuple(Line({"gpu": "3"}, each) for each in series), **others}
