@@ -188,21 +188,26 @@ class Comm:
 
 @dataclass(frozen=True, slots=True)
 class Timeout:
-    """A watchdog line of PyTorch: a collective that did not end."""
+    """A watchdog line of PyTorch: a collective that did not end. ``group``: "" where not told."""
 
     rank: int
     seq: int
     op: str
     timeout_ms: int
     at: At
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a rank's process group came, as PyTorch's watchdog says."""
+    """How far a rank's process group came, as PyTorch's watchdog says.
+
+    ``work``: the collective that failed there; None where another rank's failure made it tell.
+    """
 
     rank: int
     group: str
+    work: int | None
     enqueued: int
     completed: int
     at: At

@@ -9,6 +9,7 @@ from commcheck.model import Status
 from commcheck.nccl import causes, causes_errors
 from commcheck.nccl.case import Case, channels_of
 from commcheck.nccl.facts import Comm
+from commcheck.nccl.flight_groups import some
 from commcheck.nccl.ruling import (
     INFO_EVERYWHERE,
     NAME_MACHINES,
@@ -27,12 +28,6 @@ STALE_S: Final = 120
 
 SLOW_S: Final = 60.0
 SLOW_TIMES: Final = 5.0
-
-
-def some(ranks: list[int]) -> str:
-    """Ranks as text, the first few."""
-    shown = ", ".join(map(str, ranks[:12]))
-    return f"{shown} and {len(ranks) - 12} more" if len(ranks) > 12 else shown
 
 
 def _missing(case: Case) -> Ruling:
@@ -123,7 +118,7 @@ def _stuck(case: Case) -> Ruling:
             rule="LOG-014",
             cause=causes.INIT_STUCK,
             reason=f"{len(stuck)} of {len(comm.members)} ranks began init and did not end it: "
-            f"ranks {some(sorted(ranks))}; the last line of rank {few[0][0]} is at "
+            f"{some(sorted(ranks))}; the last line of rank {few[0][0]} is at "
             f"{case.job.where(first.last)}",
             hosts=hosts,
             evidence=tuple(case.where(m.proc.last for _, m in few)),

@@ -1138,3 +1138,104 @@ def test_a_job_of_which_hosts_are_missing_changes_no_verdict() -> None:
     three = job(ranks(("n1", "n2", "n3")))
     (whole,) = parts(n1=of_host("n1", three), n2=of_host("n2", three))
     assert whole.verdicts == {}
+
+
+# --- PyTorch's watchdog -------------------------------------------------------------------------
+
+DEFAULT = "0 PG GUID 0(default_pg)"
+TENSOR = "3 PG GUID 7(TENSOR_MODEL_PARALLEL_GROUP)"
+DATA = "5 PG GUID 22(DATA_PARALLEL_GROUP)"
+FAILED = {
+    "2.4": "[PG 0 (default_pg) Rank {2}] Timeout at NCCL work: {3}, last enqueued NCCL work: {4}, last completed NCCL work: {5}.",
+    "2.5": "[PG ID {1} Rank {2}] Exception (either an error or timeout) detected by watchdog at work: {3}, last enqueued NCCL work: {4}, last completed NCCL work: {5}.",
+    "2.7": "[PG ID {1} Rank {2}]  failure detected by watchdog at work sequence id: {3} PG status: last enqueued work: {4}, last completed work: {5}",
+    "2.13": "[PG ID {1} Rank {2}]  failure detected by watchdog at work sequence id: {3} PG status: last enqueued work: {4}, last started work: 19 (_ALLGATHER_BASE), last completed work: {5}",
+}
+"""Of torch by release, behind the head; pytorch#183656 for the last."""
+
+
+def hung(
+    rank: int,
+    seq: int,
+    op: str = "ALLREDUCE",
+    *,
+    pg: str = DEFAULT,
+    local: int | None = None,
+    torch: str = "2.7",
+) -> str:
+    """A rank whose watchdog ended it, with the exception in which torch says it once more."""
+    inside = rank if local is None else local
+    timed = TIMED.format(rank, seq, op).replace(f"[Rank {rank}]", f"[Rank {inside}]")
+    said = FAILED[torch].format(rank, pg, inside, seq, seq + 2, seq - 1)
+    what = timed.partition("] ")[2]
+    return (
+        f"{timed}[rank{rank}]:[E709 17:05:38.16 ProcessGroupNCCL.cpp:2271] {said}\n"
+        f"  what():  [PG ID {pg} Rank {inside}] Process group watchdog thread terminated with exception: {what}"
+    )
+
+
+def dumped(rank: int, work: int) -> str:
+    """A rank that another one's time-out made tell how far its default group is."""
+    return (
+        f"[rank{rank}]:[E709 17:05:38.2 ProcessGroupNCCL.cpp:1746] [PG ID {DEFAULT} Rank {rank}] Received a dump signal due to a "
+        "collective timeout from  rank 0 and we will try our best to dump the debug info. Last enqueued NCCL "
+        f"work: {work}, last completed NCCL work: {work}.This is most likely caused by incorrect usages\n"
+    )
+
+
+@pytest.mark.parametrize("torch", FAILED)
+def test_the_late_rank_is_named_by_the_words_of_each_torch(torch: str) -> None:
+    text = "".join(hung(rank, 7, torch=torch) for rank in (0, 1, 3))
+    late = hung(2, 4, torch=torch).splitlines()[1] + "\n"  # how far it came, and no time-out
+    (found,) = judged(text + late).rulings["LOG-048"].found
+    assert "ranks 0-1, 3 waited for ALLREDUCE number 7 until" in found.reason
+    assert found.reason.endswith("rank 2 did not: last enqueued 6, last completed 3")
+
+
+def test_numbers_of_another_process_group_make_no_rank_late() -> None:
+    """The monitor of the default group tells of that one, whichever group hangs."""
+    text = "".join(hung(rank, 900, pg=TENSOR, local=rank - 6) for rank in (6, 7))
+    (found,) = (
+        judged(text + "".join(dumped(rank, 50) for rank in range(8))).rulings["LOG-048"].found
+    )
+    assert found.reason == (
+        "ranks 6-7 waited for ALLREDUCE number 900 of group 7(TENSOR_MODEL_PARALLEL_GROUP) until "
+        "the watchdog ended them; no rank is known to be late"
+    )
+    assert (found.measured["late_ranks"], found.measured["waiting_ranks"]) == ([], 2)
+
+
+def test_ranks_that_wait_in_their_own_groups_are_in_step() -> None:
+    text = "".join(hung(rank, 900, pg=TENSOR) for rank in (0, 1))
+    text += "".join(
+        hung(rank, 12, "_REDUCE_SCATTER_BASE", pg=DATA, local=rank - 2) for rank in (2, 3)
+    )
+    rulings = judged(text).rulings
+    assert rulings["LOG-049"].state == "right"
+    (found,) = rulings["LOG-048"].found
+    assert "_REDUCE_SCATTER_BASE number 12 of group 22(DATA_PARALLEL_GROUP)" in found.reason
+    # Without the lines that name the groups nobody can tell, and the time-out stays a time-out.
+    bare = TIMED.format(0, 900, "ALLREDUCE") + TIMED.format(2, 12, "BROADCAST")
+    rulings = judged(bare).rulings
+    assert (rulings["LOG-048"].state, rulings["LOG-049"].state) == ("wrong", "unknown")
+    assert "which process groups these are is not in the log" in rulings["LOG-048"].found[0].reason
+
+
+def test_different_collectives_of_one_group_are_a_desync() -> None:
+    text = (
+        hung(0, 900, pg=TENSOR) + hung(1, 900, "_ALLGATHER_BASE", pg=TENSOR) + hung(5, 7, pg=DATA)
+    )
+    (found,) = judged(text).rulings["LOG-049"].found
+    assert found.reason.startswith(
+        "ranks of group 7(TENSOR_MODEL_PARALLEL_GROUP) wait in different"
+    )
+    assert "number 7" not in found.reason
+
+
+def test_time_outs_of_an_earlier_attempt_are_no_desync() -> None:
+    before = "".join(hung(rank, 100) for rank in range(4))
+    rulings = judged(before + "".join(hung(rank, 57) for rank in (0, 1, 3)) + dumped(2, 56)).rulings
+    assert rulings["LOG-049"].state == "right"
+    (found,) = rulings["LOG-048"].found
+    assert "ranks 0-1, 3 waited for ALLREDUCE number 57" in found.reason
+    assert "rank 2 did not" in found.reason
