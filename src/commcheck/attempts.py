@@ -16,11 +16,12 @@ from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Status
 from commcheck.prepare import Choice, Prepared, new_run_id, plan_of
 from commcheck.report.changes import Json
+from commcheck.report.counts import many
 from commcheck.report.find import LAST, LAST_GREEN, NoneYet, NotBegun
 from commcheck.report.folder import RunFolder
 from commcheck.report.record import Failure, Plan, Record, RunInfo
 from commcheck.report.shapes import doubted, misfit
-from commcheck.report.words import folded, many, utc
+from commcheck.report.words import folded, utc
 from commcheck.stored import Stored, differences, of_passed, of_run
 
 _ASKED_AGAIN = frozenset({Kind.UNDECIDABLE, Kind.BUSY, Kind.WAIVED})

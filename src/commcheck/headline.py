@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from commcheck.lazy import dataclass
 from commcheck.model import Kind, Layer, Words
+from commcheck.report.counts import many
 
 if TYPE_CHECKING:
     from commcheck.diagnose import Group, Rung
@@ -58,11 +59,6 @@ class Blind:
 
     count: int
     wholly: int
-
-
-def many(count: int, noun: str) -> str:
-    """``1 host``, ``1,912 hosts``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def layer_title(layer: Layer) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from commcheck.headline import many
 from commcheck.model import Status, Words
+from commcheck.report.counts import many
 
 if TYPE_CHECKING:
     from commcheck.diagnose import Consequence

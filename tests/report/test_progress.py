@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from commcheck.headline import many
 from commcheck.model import Kind, Status
+from commcheck.report.counts import many
 from commcheck.report.progress import (
     MAX_UNREACHED,
     LineProgress,

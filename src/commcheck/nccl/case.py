@@ -14,9 +14,12 @@ from itertools import pairwise
 from typing import Final
 
 from commcheck.lazy import dataclass, regex
+from commcheck.nccl import attempts
 from commcheck.nccl.errors import LADDER, UNKNOWN, UNNAMED
 from commcheck.nccl.facts import Comm, Error, Job, Member, Process
 from commcheck.nccl.site import Site, SiteHost
+from commcheck.report.counts import many
+from commcheck.report.ranges import fold_hosts
 
 DAMAGED_SHARE: Final = 0.05
 """Share of fragments above which nothing is concluded from counts or absence."""
@@ -37,48 +40,30 @@ _CALLED: Final = regex(r"\[\w+ [Tt]hread\]|\b(?:bootstrap|enqueue|group|init)\.\
 
 @dataclass(frozen=True)
 class Case:
-    """A job's facts and the site's expectations, with what follows from both."""
+    """A job's facts and the site's expectations, with what follows from both.
+
+    ``part``: the processes of one job, where the input holds several; None: all of the input.
+    """
 
     job: Job
     site: Site = field(default_factory=Site)
+    part: frozenset[Process] | None = None
 
     @cached_property
     def _parts(self) -> list[set[Process]]:
-        """Processes that share a communicator, in order of appearance: jobs and attempts."""
-        parent: dict[Process, Process] = {}
-
-        def root(proc: Process) -> Process:
-            while parent.setdefault(proc, proc) is not proc:
-                parent[proc] = parent[parent[proc]]
-                proc = parent[proc]
-            return proc
-
-        for comm in self.job.comms.values():
-            procs = [member.proc for member in comm.members.values()]
-            for proc in procs[1:]:
-                parent[root(proc)] = root(procs[0])
-        parts: dict[Process, set[Process]] = {}
-        for comm in self.job.comms.values():
-            for member in comm.members.values():
-                parts.setdefault(root(member.proc), set()).add(member.proc)
-        return list(parts.values())
+        return attempts.parts(self.job)
 
     @cached_property
     def superseded(self) -> set[Process]:
-        """Processes of attempts whose GPUs a later attempt took over."""
-        gone: set[Process] = set()
-        later: set[tuple[str, str]] = set()
-        for part in reversed(self._parts):
-            gpus = {
-                (member.proc.host, member.bus)
-                for comm in self.job.comms.values()
-                for member in comm.members.values()
-                if member.proc in part and member.bus
-            }
-            if gpus & later:
-                gone |= part
-            later |= gpus
-        return gone
+        """Processes of attempts whose GPUs a later attempt took over, or that never came so far."""
+        return attempts.superseded(self.job, self._parts)
+
+    @property
+    def name(self) -> str:
+        """How reports call one job of several."""
+        ranks = self.world.nranks if self.world else len(self.procs)
+        on = f" on {fold_hosts(self.hosts)}" if self.hosts else ""
+        return f"job of {many(ranks, 'rank')}{on}"
 
     @cached_property
     def attempts(self) -> int:
@@ -86,13 +71,34 @@ class Case:
         return max(1, len(self._parts))
 
     @cached_property
+    def jobs(self) -> tuple[Case, ...]:
+        """A case for each job of the input, the one with the largest communicator first.
+
+        Jobs share no process. What no communicator names is judged with the first.
+        """
+        live = [part for part in self._parts if not part & self.superseded]
+        if self.part is not None or len(live) < 2:
+            return (self,)
+        first = set(self.world_procs)
+        live.sort(key=lambda part: not part & first)
+        named = {proc for part in self._parts for proc in part}
+        loose = {proc for proc in self.job.procs.values() if proc not in named}
+        live[0] = live[0] | (loose - self.superseded)
+        return tuple(Case(self.job, self.site, frozenset(part)) for part in live)
+
+    @cached_property
     def procs(self) -> tuple[Process, ...]:
         """The processes that are judged."""
+        if self.part is not None:
+            return tuple(sorted(self.part, key=lambda proc: proc.first))
         return tuple(each for each in self.job.procs.values() if each not in self.superseded)
 
     @cached_property
     def comms(self) -> tuple[Comm, ...]:
         """Their communicators."""
+        if self.part is not None:
+            mine = {comm for proc in self.part for comm in proc.comms}
+            return tuple(sorted(mine, key=lambda comm: comm.order))
         return tuple(
             comm
             for comm in self.job.comms.values()
@@ -205,8 +211,7 @@ class Case:
         if comm.nodes and not comm.mnnvl and len(self.hosts) < comm.nodes and seen < comm.nranks:
             return f"the input holds {len(self.hosts)} of {comm.nodes} hosts"
         if comm.nodes is None and seen < comm.nranks and self._lacks_whole_hosts(comm):
-            hosts = len(self.hosts)
-            some = f"{hosts} host{'s' if hosts > 1 else ''}"
+            some = many(len(self.hosts), "host")
             return f"{comm.nranks - seen} of {comm.nranks} ranks may run elsewhere: it shows {some}"
         return ""
 
@@ -234,10 +239,11 @@ class Case:
         """Why counts prove nothing, or empty."""
         stats = self.job.stats
         if stats.repeated:
-            return f"Ray's de-duplication replaced {stats.repeated} lines"
+            return f"Ray's de-duplication replaced {many(stats.repeated, 'line')}"
         if stats.damaged_share > DAMAGED_SHARE:
             if 2 * stats.unread_records > stats.fragments:
-                return f"{stats.unread_records} lines are JSON of a form that is not read"
+                lines = many(stats.unread_records, "line")
+                return f"{lines} of JSON in a form that is not read"
             return f"{stats.damaged_share:.0%} of the lines lost their head or tail"
         return ""
 
@@ -251,11 +257,14 @@ class Case:
         comm = self.world
         if comm is None or comm.nodes is None or comm.mnnvl or len(comm.members) < comm.nranks:
             return ""
-        if all(proc.host in self.site.hosts for proc in self.world_procs):
+        names = {proc.host for proc in self.world_procs}
+        if names <= self.site.hosts.keys() - self.site.shared:
             return ""
         if comm.nodes == len(self.hosts):
             return ""
-        return f"NCCL counts {comm.nodes} nodes, the log has {len(self.hosts)} host names"
+        whose = ", which machines of the inventory share" if names & self.site.shared else ""
+        nodes, seen = many(comm.nodes, "node"), many(len(self.hosts), "host name")
+        return f"NCCL counts {nodes}, the log has {seen}{whose}"
 
     @property
     def uncountable(self) -> str:
@@ -320,7 +329,7 @@ class Case:
 
 def _bare(proc: Process) -> Iterable[Error]:
     """Errors of a process that printed nothing of them but their way up."""
-    done = any(comm.members[rank].complete for comm, ranks in proc.comms.items() for rank in ranks)
+    done = attempts.came_through(proc)
     for ladder in proc.ladders:
         left = ladder.code == 3 and ladder.first.startswith("misc/socket.")
         if left and done:

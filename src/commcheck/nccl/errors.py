@@ -30,6 +30,8 @@ _PEER = r"(?:from peer (?P<peer>\S+) )?"
 _GIDS = r"(?:.*?localGid (?P<local>[0-9a-fA-F:.]+) remoteGids? ?(?P<remote>[0-9a-fA-F:.]+))?"
 _HCA = r"(?:.*? hca (?P<hca>[\w-]+))?"
 
+_OF_DEVICE = r"(?:NET/IB ?: (?P<dev>(?!Got )[\w-]+(?::\d+)?) )?"
+
 _OF_NVLS: Final = _form("nvls", "Failed to bind NVLink SHARP")
 
 FORMS: Final = (
@@ -45,10 +47,10 @@ FORMS: Final = (
     _form(
         "async",
         "async",
-        r"(?:NET/IB ?: (?P<dev>[\w-]+(?::\d+)?) )?Got (?:async |non-fatal async )"
-        r"(?P<severity>error |fatal )?event(?: on (?:QP|CQ)\S*)?[^:]*: ?(?P<event>.+)",
+        _OF_DEVICE + r"(?:Got )?(?:non-fatal )?async (?P<severity>error |fatal )?event[^:]*: ?"
+        r"(?P<event>.+)",
     ),
-    _form("async", "GID table changed", r"(?P<event>GID table changed)"),
+    _form("async", "GID table changed", _OF_DEVICE + r"(?P<event>GID table changed)"),
     _form(
         "modify-qp",
         "ibv_modify_qp failed",

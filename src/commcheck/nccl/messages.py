@@ -300,7 +300,7 @@ def by_shape(
             proc.seen.add("ENV")
         return
     if text.startswith(("nccl", "[Rank")):
-        _comm(desk, proc, tid, text, at, when, whole)
+        _comm(desk, proc, tid, text.rstrip(), at, when, whole)
         return
     match = _CHANNELS.match(text) if "p2p channels per peer" in text else None
     spoken = desk.registry.speaker(proc, tid) if match is not None else None

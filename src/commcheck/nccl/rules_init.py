@@ -22,6 +22,7 @@ from commcheck.nccl.ruling import (
     wrong,
 )
 from commcheck.nccl.topology import figure
+from commcheck.report.counts import many
 
 STALE_S: Final = 120
 """A file that grew within this time may still be starting."""
@@ -42,7 +43,8 @@ def _missing(case: Case) -> Ruling:
     if any(member.complete for member in comm.members.values()):
         # Init is collective: where one rank completed all had come. These only log elsewhere.
         return unknown(
-            f"init completed, but {len(absent)} ranks are not in the input", case.turn_on_whole
+            f"init completed, but the input lacks {many(len(absent), 'rank')}",
+            case.turn_on_whole,
         )
     if _growing(case):
         return unknown("the log is still growing", "look again in two minutes")
@@ -85,7 +87,9 @@ def _neighbours(case: Case, comm: Comm, absent: list[int]) -> dict[int, tuple[st
 
 
 def _growing(case: Case) -> bool:
-    return any(age < STALE_S for age in case.job.file_age_s.values())
+    mine = {file for proc in case.procs for file in proc.files}
+    ages = case.job.file_age_s.items()
+    return any(age < STALE_S for file, age in ages if file in mine or not mine)
 
 
 def _stuck(case: Case) -> Ruling:
@@ -139,7 +143,7 @@ def _channels(case: Case) -> Ruling:
     usual = counts.most_common(1)[0][0]
     odd = [m for m in comm.members.values() if m.channels not in (None, usual)]
     hosts = tuple(dict.fromkeys(case.machine(m.proc.host) for m in odd))
-    said = ", ".join(f"{n} on {times} ranks" for n, times in sorted(counts.items()))
+    said = ", ".join(f"{n} on {many(times, 'rank')}" for n, times in sorted(counts.items()))
     return wrong(
         Found(
             rule="LOG-031",
@@ -169,7 +173,8 @@ def _nodes(case: Case) -> Ruling:
         Found(
             rule="LOG-046",
             cause=causes_errors.NODES,
-            reason=f"NCCL counts {comm.nodes} nodes, the ranks run on {machines} machines"
+            reason=f"NCCL counts {many(comm.nodes, 'node')}, the ranks run on "
+            f"{many(machines, 'machine')}"
             + (": containers of one machine look like several" if more else ": identities cloned"),
             hosts=case.hosts,
             evidence=tuple(case.where([comm.nodes_at])),

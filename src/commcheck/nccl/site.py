@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final, TypeVar
 
 from commcheck.check import Key
@@ -93,9 +93,14 @@ class SiteHost:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The machines by the names under which logs know them. Empty: no inventory was given."""
+    """The machines by the names under which logs know them. Empty: no inventory was given.
+
+    ``shared``: short names of several machines, which NCCL cuts at the first dot: what is expected
+    of all of them alike is kept, which of them it is cannot be told.
+    """
 
     hosts: Mapping[str, SiteHost] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
 
     def of(self, host: str) -> SiteHost:
         """The machine of a log's host name; nothing is known of an unknown one."""
@@ -116,6 +121,7 @@ def site_of(
     """
     known: dict[str, SiteHost] = {}
     machines: dict[str, str] = {}
+    by_short: dict[str, dict[str, SiteHost]] = {}
     for name, host in (inventory or {}).items():
         address = str(host.variables.get("ansible_host") or name)
         machine = machines.setdefault(address, name)
@@ -125,8 +131,17 @@ def site_of(
             names.append(address)
         for each in names:
             known.setdefault(each, told)
-            known.setdefault(each.partition(".")[0], told)
-    return Site(known)
+            by_short.setdefault(each.partition(".")[0], {})[machine] = told
+    shared = frozenset(short for short, hosts in by_short.items() if len(hosts) > 1)
+    for short, hosts in by_short.items():
+        alike = {replace(told, machine=short) for told in hosts.values()}
+        if short not in shared:
+            known.setdefault(short, next(iter(hosts.values())))
+        elif len(alike) == 1:
+            known[short] = alike.pop()
+        else:
+            known[short] = SiteHost(short)
+    return Site(known, shared)
 
 
 def _value(key: Key[T], host: Host, platform: str) -> T | None:

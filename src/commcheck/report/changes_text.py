@@ -9,10 +9,11 @@ from commcheck.lazy import dataclass
 from commcheck.model import Words
 from commcheck.report.changes import KINDS, TROUBLE, Change, Changes, Kind
 from commcheck.report.cleaning import for_console
+from commcheck.report.counts import many
 from commcheck.report.interface import counted, known, t
 from commcheck.report.lines import beside, wrapped
 from commcheck.report.ranges import fold_hosts
-from commcheck.report.words import Mark, many, padded, shown
+from commcheck.report.words import Mark, padded, shown
 
 if TYPE_CHECKING:
     from commcheck.report.text import Look

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from commcheck.headline import many
 from commcheck.lazy import dataclass
 from commcheck.model import Layer
 from commcheck.report.changes import (
@@ -30,6 +29,7 @@ from commcheck.report.changes import (
     cases_of,
     host_of,
 )
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts, natural
 
 NOISE: Final = 0.10

@@ -14,9 +14,10 @@ from typing import Final
 
 from commcheck.lazy import dataclass
 from commcheck.model import Layer
+from commcheck.report.counts import many
 from commcheck.report.fleet import Verdicts
 from commcheck.report.ranges import fold_hosts
-from commcheck.report.words import LOUD, MARKS, many
+from commcheck.report.words import LOUD, MARKS
 
 LEFT: Final = 200
 """Units for the names of hosts; the columns of checks are right of them."""

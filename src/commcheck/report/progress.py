@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TextIO, cast
 
 from commcheck.console import Outlet
 from commcheck.diagnose import presentation
-from commcheck.headline import many
 from commcheck.lazy import dataclass
 from commcheck.model import Kind, Layer, Result, Status
 from commcheck.report.cleaning import composed, for_console
+from commcheck.report.counts import many
 from commcheck.report.record import Plan
 from commcheck.report.text import Look, duration
 

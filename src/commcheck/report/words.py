@@ -132,11 +132,6 @@ def columns_of(text: str) -> int:
     return len(text) + sum(east_asian_width(character) in "WF" for character in text)
 
 
-def many(count: int, noun: str, nouns: str = "") -> str:
-    """``1 host``, ``1,912 hosts``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"
-
-
 def utc(when: datetime) -> str:
     """``2026-11-29 15:04:05Z``: the same for every reader, wherever they are."""
     return when.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -12,7 +12,8 @@ import pytest
 
 from checks.library.log import CHECK
 from commcheck.check import Unread
-from commcheck.model import Cause, Kind, Machine, Origin, Status, Wanted
+from commcheck.model import Cause, Host, Kind, Machine, Origin, Status, Wanted
+from commcheck.nccl.case import Case
 from commcheck.nccl.causes import (
     CHANNELS_DIFFER,
     CONNECT_FAILED,
@@ -94,8 +95,10 @@ from commcheck.nccl.causes_plugins import (
 from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
+from commcheck.nccl.judge import judge as judge_case
 from commcheck.nccl.processes import Users
-from tests.nccl.made import job, judged, ranks, read_all
+from commcheck.nccl.site import site_of
+from tests.nccl.made import Rank, job, judged, ranks, read, read_all
 
 EMPTY = "step 1 loss 2.0\n"
 GOOD = job()
@@ -137,11 +140,12 @@ def ofi(provider: str, *, gdr: bool = True) -> str:
     return "".join(rank.info(selected) for rank in ranks()) + text
 
 
-def counted(odd: int) -> str:
-    """Four hosts with EFA; the third one counts ``odd`` devices, the others 16."""
-    members = ranks(("n1", "n2", "n3", "n4"), 2)
+def counted(odd: int, hosts: int = 4) -> str:
+    """Hosts with EFA; the last but one counts ``odd`` devices, the others 16."""
+    members = ranks([f"n{number}" for number in range(1, hosts + 1)], 2)
     said = "NET/OFI Selected provider is efa, fabric is efa-direct (found {} nics)"
-    counts = [rank.info(said.format(odd if rank.host == "n3" else 16)) for rank in members]
+    few = f"n{hosts - 1}"
+    counts = [rank.info(said.format(odd if rank.host == few else 16)) for rank in members]
     return "".join(counts) + without(job(members, network="Libfabric"), "NET/IB : Using")
 
 
@@ -863,7 +867,14 @@ def test_a_wrong_interface_fails_where_it_did_not_work(
 
 @pytest.mark.parametrize(
     ("seen", "state"),
-    [((4, 4, 2), "wrong"), ((4, 4, 4, 2), "wrong"), ((4, 3, 2), "right"), ((4, 4, 2, 2), "right")],
+    [
+        ((4, 4, 2), "wrong"),
+        ((4, 4, 4, 2), "wrong"),
+        ((4, 3, 2), "unknown"),
+        ((4, 4, 2, 2), "unknown"),
+        ((4, 2), "unknown"),
+        ((4, 4), "right"),
+    ],
 )
 def test_a_host_sees_too_few_nics_only_by_most_of_its_peers(
     seen: tuple[int, ...], state: str
@@ -1138,6 +1149,206 @@ def test_a_job_of_which_hosts_are_missing_changes_no_verdict() -> None:
     three = job(ranks(("n1", "n2", "n3")))
     (whole,) = parts(n1=of_host("n1", three), n2=of_host("n2", three))
     assert whole.verdicts == {}
+
+
+def test_two_hosts_that_see_unlike_many_nics_are_no_healthy_job() -> None:
+    """None of two tells which of them is right."""
+    text = "".join(
+        line.replace(" [1]mlx5_1:1/RoCE [RO]", " [RO]") if line.startswith("n2") else line
+        for line in job(nics=2).replace("via NET/IB/1", "via NET/IB/0").splitlines(keepends=True)
+    )
+    (verdict,) = (v for v in judged(text).verdicts if v.status is not Status.WARN)
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-007")
+    assert "NCCL sees 1 NIC on n2, 2 NICs on n1" in verdict.reason
+    assert "compare ibv_devinfo -l on n2 and n1" in verdict.reason
+    assert judged(text, nics=["mlx5_0"]).rulings["LOG-007"].state == "right"
+    (of_efa,) = judged(counted(8, hosts=2), **EFA).verdicts
+    assert of_efa.rule == "LOG-007"
+    assert "8 EFA devices on n1, 16 EFA devices on n2" in of_efa.reason
+
+
+# --- several jobs, and attempts, in one input ---------------------------------------------------
+
+OTHERS = ranks(("n8", "n9"), 2, pid=500)
+REFUSED = (
+    "socketPollConnect: connect to {}<4444> returned Connection refused, exceeded error retry "
+    "count after 35 attempts"
+)
+CLOSED = "socketProgress: Connection closed by remote peer {}<45678>"
+
+
+def test_each_job_of_the_input_is_judged() -> None:
+    """A folder of NCCL_DEBUG_FILE often holds the logs of several jobs."""
+    other = job(OTHERS, comm="0xb0b")
+    (verdict,) = judged(GOOD + other).verdicts
+    assert verdict.status is Status.PASS
+    assert verdict.reason.startswith("job of 4 ranks on n[1-2]: all 4 ranks on 2 hosts came up")
+    assert verdict.reason.endswith("; 1 more job is right, too")
+    slow = job(OTHERS, network="Socket", nics=0, comm="0xb0b")
+    (found,) = judged(GOOD + slow, **ROCE).verdicts
+    assert (found.rule, found.status, found.hosts) == ("LOG-001", Status.FAIL, ("n8", "n9"))
+    assert found.reason.startswith("job of 4 ranks on n[8-9]: ")
+    lost = judged(GOOD + job(OTHERS, skip=[2], complete=False, comm="0xb0b"))
+    assert [(v.rule, v.status) for v in lost.verdicts] == [("LOG-013", Status.FAIL)]
+    assert lost.rulings["LOG-013"].state == "wrong"
+    (idle,) = judged(GOOD + job(OTHERS, connect=False, comm="0xb0b")).verdicts
+    assert idle.kind is Kind.UNDECIDABLE
+    assert "job of 4 ranks on n[8-9]: initialised, but no path" in idle.reason
+
+
+def test_a_growing_log_of_one_job_does_not_excuse_another() -> None:
+    lost = job(OTHERS, skip=[2], complete=False, comm="0xb0b")
+    log = read_all({"a.log": GOOD, "b.log": lost})
+    log.file_age_s = {0: 1.0, 1: 9000.0}
+    assert [v.rule for v in judged(log).verdicts] == ["LOG-013"]
+    log.file_age_s = {0: 9000.0, 1: 1.0}
+    assert judged(log).verdicts[0].kind is Kind.UNDECIDABLE
+
+
+def test_what_failed_before_the_job_came_through_is_of_an_earlier_attempt() -> None:
+    """Where no root listens a rank dies before NCCL names a communicator."""
+    early = [Rank("n1", 40, 0), Rank("n1", 41, 1)]
+    text = "".join(rank.info("cudaDriverVersion 12090") for rank in early)
+    text += early[1].warn(REFUSED.format("192.0.2.9"))
+    assert [v.status for v in judged(text + GOOD).verdicts] == [Status.PASS]
+    # Not where it is the last word, nor where nothing came through since.
+    assert [v.rule for v in judged(GOOD + text).verdicts] == ["LOG-011"]
+    assert "LOG-011" in {verdict.rule for verdict in judged(text + job(complete=False)).verdicts}
+
+
+# --- who was first, and when --------------------------------------------------------------------
+
+
+def test_a_peer_that_others_lost_was_first() -> None:
+    """NCCL prints it as a full name, or as an address of the bootstrap."""
+    files = {
+        "a": GOOD + R0.warn("Cuda failure 700 'an illegal memory access was encountered'"),
+        "b": R2.warn("Cuda failure 719 'unspecified launch failure'"),
+        "c": R1.warn(CLOSED.format("n2.example.org")) + R3.warn(CLOSED.format("n2.example.org")),
+    }
+    (found,) = judged(read_all(files)).rulings["LOG-041"].found
+    assert found.reason.startswith("Cuda failure 719 'unspecified launch failure'")
+    ruling = judged(GOOD + R0.warn(CLOSED.format("n2.example.org"))).rulings["LOG-054"]
+    assert ruling.why.startswith("1 process lost a peer, of n2.example.org")
+    assert ruling.turn_on.startswith("see how the processes on n2 ended, whose log tells no error")
+    other = judged(GOOD + R0.warn(CLOSED.format("192.0.2.77"))).rulings["LOG-054"]
+    assert other.turn_on == "read the log of 192.0.2.77 from the same moment"
+    stuck = judged(job(complete=False) + R0.warn(CLOSED.format("192.0.2.77"))).verdicts
+    assert [verdict.rule for verdict in stuck] == ["LOG-054"]
+
+
+def test_a_launchers_time_is_not_compared_with_nccls_own() -> None:
+    """kubectl writes UTC, NCCL the local time of its container."""
+    dressed = "".join(f"2026-01-01T10:00:00.1Z {line}\n" for line in GOOD.splitlines())
+    warning = R0.warn(COMPLETED.format(12), stamp="[2026-01-01 18:00:05] ").strip()
+    (found,) = judged(f"{dressed}2026-01-01T10:00:05.1Z {warning}\n").verdicts
+    assert found.rule == "LOG-032"
+    assert "5 s after init: the path never worked" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [
+        (
+            "NET/IB : mlx5_0:1 async fatal event on QP (0x7f0012): local access violation work queue error",
+            "mlx5_0",
+        ),
+        ("NET/IB : mlx5_1:1 async fatal event: local catastrophic error", "mlx5_1"),
+        ("NET/IB: mlx5_1:1 async fatal event on CQ (0x7f0012): CQ error", "mlx5_1"),
+        ("NET/IB : Got async event : port error", ""),
+    ],
+)
+def test_fatal_events_of_a_nic(text: str, device: str) -> None:
+    """Without "Got" from 2.23 on (NCCL src/transport/net_ib.cc)."""
+    (found,) = judged(GOOD + R0.warn(text)).verdicts
+    assert (found.rule, found.status) == ("LOG-038", Status.FAIL)
+    assert ("(mlx5_" in found.reason) is bool(device)
+    assert device in found.reason
+
+
+# --- what the log itself says of the cause ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("echo", "said"),
+    [
+        ("NCCL_IB_DISABLE set by environment to 1.", "NCCL_IB_DISABLE=1"),
+        ("NCCL_NET set by environment to Socket", "NCCL_NET=Socket"),
+    ],
+)
+def test_the_setting_that_forces_tcp_is_named(echo: str, said: str) -> None:
+    text = "".join(rank.info(echo) for rank in ranks()) + job(network="Socket", nics=0)
+    (found,) = judged(text, **ROCE).verdicts
+    assert found.reason.endswith(f": {said} is set")
+
+
+def test_ranks_on_tcp_beside_others_lack_no_gpu_direct() -> None:
+    text = "".join(
+        line.replace("NET/IB/", "NET/Socket/")
+        .replace("/GDRDMA", "")
+        .replace("network IB", "network Socket")
+        if line.startswith("n2")
+        else line
+        for line in GOOD.splitlines(keepends=True)
+    )
+    assert {verdict.rule for verdict in judged(text, **ROCE).verdicts} == {"LOG-006"}
+
+
+def test_of_two_halves_with_two_versions_none_is_the_odd_one() -> None:
+    text = "".join(
+        line.replace("2.27.7+cuda12.9", "2.21.5+cuda12.4") if line.startswith("n2") else line
+        for line in GOOD.splitlines(keepends=True)
+    )
+    (found,) = judged(text).rulings["LOG-016"].found
+    assert set(found.hosts) == {"n1", "n2"}
+    assert found.reason.endswith("2.21.5 on 2 ranks of n2, 2.27.7 on 2 ranks of n1")
+
+
+def test_nics_that_cannot_be_merged_end_init() -> None:
+    line = (
+        "Trying to merge multiple devices together with different link_layer properties mlx5_0 -> 1 "
+        "and mlx5_1 -> 2. Try only using NICs with one type of link using NCCL_IB_HCA"
+    )
+    (found,) = judged(job(complete=False) + R0.warn(line)).verdicts
+    assert (found.rule, found.cause, found.hosts) == ("LOG-008", LINK_TYPE, ("n1",))
+
+
+@pytest.mark.parametrize(
+    "oob", ["br-1a2b3c4d5e6f:172.18.0.1", "podman0:10.88.0.1", "lxcbr0:10.0.3.1"]
+)
+def test_bridges_of_container_engines_are_no_interfaces(oob: str) -> None:
+    assert judged(job(oob=oob, complete=False)).rulings["LOG-009"].state == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("peer", "cause"),
+    [
+        ("172.17.0.1", WRONG_INTERFACE),
+        ("127.0.0.1", WRONG_INTERFACE),
+        ("192.0.2.9", CONNECT_FAILED),
+    ],
+)
+def test_a_peer_on_dockers_bridge_is_a_wrong_interface(peer: str, cause: Cause) -> None:
+    warning = REFUSED.format(peer)
+    (found,) = judged(job(complete=False) + R0.warn(warning)).rulings["LOG-011"].found
+    assert found.cause is cause
+    one = job(ONE_HOST, complete=False) + ONE_HOST[0].warn(warning)
+    assert judged(one).rulings["LOG-011"].found[0].cause is CONNECT_FAILED
+
+
+def test_machines_with_one_short_name_are_not_told_apart_by_an_inventory() -> None:
+    four = [*ranks(("gpu-a",), 2, pid=100), *ranks(("gpu-a",), 2, pid=200)]
+    log = read(job(four, nodes=2, network="Socket", nics=0))
+    roce = {"commcheck_platform": "gpu-roce"}
+    alike = {name: Host(name, roce) for name in ("gpu-a.rack1", "gpu-a.rack2")}
+    rulings = judge_case(Case(log, site_of(alike))).rulings
+    assert rulings["LOG-046"].state == "unknown"
+    assert "1 host name, which machines of the inventory share" in rulings["LOG-046"].why
+    # What holds for both is kept.
+    assert rulings["LOG-001"].found[0].status is Status.FAIL
+    mixed = {**alike, "gpu-a.rack2": Host("gpu-a.rack2", {})}
+    rulings = judge_case(Case(log, site_of(mixed))).rulings
+    assert rulings["LOG-001"].found[0].status is Status.WARN
 
 
 # --- PyTorch's watchdog -------------------------------------------------------------------------
