@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from commcheck.jobs.lines import Line
 from commcheck.jobs.reading import Failure
 from commcheck.lazy import dataclass, regex
+from commcheck.nccl.errors import GOES_ON, classify, event_class
+from commcheck.nccl.header import parse_head
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +115,14 @@ _PATTERNS: Final = (
     ),
 )
 
-# NCCL's own warnings: the root of what the ranks then report.
-_WARNINGS: Final = (
-    _p(
-        "ib-retry-exceeded",
-        r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<device>\d+)\].*NCCL WARN.*Got completion from peer "
-        r"(?P<peer>\S+) with status=(?P<status>12) .*vendor err (?P<vendor_err>\d+)",
-    ),
-    _p(
-        "ib-completion-error",
-        r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<device>\d+)\].*NCCL WARN.*Got completion from peer "
-        r"(?P<peer>\S+) with (?:status=|error )(?P<status>\d+).*vendor err (?P<vendor_err>\d+)",
-    ),
-    _p(
-        "bootstrap-connect",
-        r"^(?P<host>[\w.-]+):\d+:\d+ \[\d+\].*NCCL WARN.*"
-        r"Connect to (?P<peer>[\d.a-f:]+)<\d+> failed",
-    ),
-)
+# NCCL's own warnings are the root of what the ranks then report; their forms are those of the log
+# audit. Names of kinds that a run's output always had; others are called nccl-<kind>.
+_KINDS: Final = {"connect": "bootstrap-connect", "gpu-memory": "cuda-out-of-memory"}
+NIC_EVENT: Final = "nccl-async"
+"""A NIC failed or lost its link: a run may end over it, or go on over what is left."""
+
+_RETRY: Final = "12"
+_VENDOR: Final = regex(r"vendor[ _]err[ =](\d{1,9})")
 # After any other: what a rank reports is often secondary.
 _REPORTED: Final = _p(
     "nccl-failure", r"(?<![\w.-])(?P<host>[\w.-]+): (?:Test )?NCCL failure \S+ '(?P<error>[^'/]*)"
@@ -141,7 +134,7 @@ _UNWIND: Final = _p(
     "unwinding", r"^ ?\.\. (?P<host>[\w.-]+) pid (?P<pid>\d+): Test failure", consequence=True
 )
 _ROW_OR_HEAD: Final = regex(r"#|\s*\d+\s+[\d|]|\s*$")  # most lines, and never a failure
-_FLUSH_STATUS: Final = "5"
+_FLUSH_STATUS: Final = 5
 
 _DETAILS: Final = (
     ("binary-missing", "host", regex(r"^Node: +(\S+)")),
@@ -166,17 +159,31 @@ def failure_on(line: Line) -> Failure | None:
 
 
 def warning_on(record: str, number: int) -> Failure | None:
-    """The failure that an NCCL warning tells, if any."""
-    if "NCCL WARN" not in record:
+    """The failure that an NCCL warning of any version tells, if any.
+
+    None for what is no failure by itself: NCCL goes on, and what ends the run is told behind it.
+    """
+    at = record.find(" NCCL WARN ")
+    head = parse_head(record, at, ()) if at > 0 else None
+    known = classify(record[at + 11 :], head.file) if head else None
+    if head is None or known is None:
         return None
-    for pattern in _WARNINGS:
-        match = pattern.form.search(record)
-        if match is not None:
-            flushed = match.groupdict().get("status") == _FLUSH_STATUS
-            failure = _failure(pattern, match, Line(number, record))
-            # Status 5 is a flush after another error on the same queue pair.
-            return failure if not flushed else _as_consequence(failure)
-    return None
+    form, values = known
+    if form.kind in GOES_ON and (form.kind != "async" or event_class(values) == "news"):
+        return None
+    detail: dict[str, object] = {}
+    slug = _KINDS.get(form.kind, f"nccl-{form.kind}")
+    if form.kind == "completion":
+        status = values.get("status") or values.get("old") or ""
+        slug = "ib-retry-exceeded" if status == _RETRY else "ib-completion-error"
+        detail = {"status": int(status), "hca": values.get("hca", "")}
+        if vendor := _VENDOR.search(record):
+            detail["vendor_err"] = int(vendor[1])
+    if "peer" in values:
+        detail["peer"] = re.sub(r"<\d+>$", "", values["peer"])
+    # Status 5 is a flush after another error on the same queue pair.
+    follows = form.secondary or detail.get("status") == _FLUSH_STATUS
+    return Failure(slug, record.strip()[:300], number, head.host, None, detail, follows)
 
 
 def _failure(pattern: _Pattern, match: re.Match[str], line: Line) -> Failure:
@@ -191,12 +198,6 @@ def _failure(pattern: _Pattern, match: re.Match[str], line: Line) -> Failure:
         rank=int(rank) if rank is not None else line.rank,
         detail={key: int(value) if value.isdigit() else value for key, value in groups.items()},
         consequence=pattern.consequence,
-    )
-
-
-def _as_consequence(failure: Failure) -> Failure:
-    return Failure(
-        failure.slug, failure.text, failure.line, failure.host, failure.rank, failure.detail, True
     )
 
 
@@ -230,7 +231,7 @@ def gather(found: Sequence[Failure], lines: Sequence[Line]) -> tuple[Failure, ..
     names a remote process.
     """
     with_blocks = {slug for slug, _, _ in _DETAILS}
-    warned = any(each.slug in {p.slug for p in _WARNINGS} for each in found)
+    warned = any(" NCCL WARN " in each.text and not each.consequence for each in found)
     told: dict[tuple[str, str | None], Failure] = {}
     for each in found:
         failure = each
@@ -239,7 +240,7 @@ def gather(found: Sequence[Failure], lines: Sequence[Line]) -> tuple[Failure, ..
             failure = _enriched(failure, after)
         remote = "remote process" in str(failure.detail.get("error", ""))
         if failure.slug == "nccl-failure" and (warned or remote):
-            failure = _as_consequence(failure)
+            failure = replace(failure, consequence=True)
         told.setdefault((failure.slug, failure.host), failure)
     return tuple(sorted(told.values(), key=lambda each: (each.consequence, each.line)))
 

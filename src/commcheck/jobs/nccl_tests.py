@@ -16,7 +16,7 @@ from typing import Final
 
 from commcheck.errors import ParseError
 from commcheck.jobs import nccl_rows
-from commcheck.jobs.failures import failure_on, gather, warning_on
+from commcheck.jobs.failures import NIC_EVENT, failure_on, gather, warning_on
 from commcheck.jobs.lines import Line, lines_of, without_nccl
 from commcheck.jobs.nccl_rows import Columns
 from commcheck.jobs.reading import COLLECTIVES, Failure, Rank, Row, State, Sweep
@@ -249,7 +249,7 @@ def _state(
 ) -> State:
     if several:
         return State.NOT_MULTI_RANK
-    real = [each for each in failures if not each.consequence]
+    real = [each for each in failures if not each.consequence and each.slug != NIC_EVENT]
     if draft.averages and draft.out_of_bounds and draft.columns is not None:
         return State.COMPLETE_THEN_CRASHED if real else State.COMPLETE
     limits = ("test-timeout", "launcher-timeout")

@@ -8,6 +8,7 @@ from commcheck.jobs import causes
 from commcheck.jobs.reading import Failure, State, Sweep, size_text
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Kind, Status, Verdict
+from commcheck.report.counts import many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,14 @@ _MEANT: Final = {
     "library-missing": "a library is not found: forward LD_LIBRARY_PATH or install it",
     "too-many-gpus": "more processes than GPUs on a host",
     "ib-retry-exceeded": "the peer did not answer: link, PFC, routing, MTU, or it was gone",
+    "nccl-modify-qp": "no RDMA connection: GID index, VLAN or route of the rails",
+    "nccl-verbs-memory": "memory cannot be registered: ulimit -l unlimited where the ranks start",
+    "nccl-shm-size": "the shared memory of the ranks (/dev/shm) is too small or full",
+    "nccl-duplicate-gpu": "two ranks were given one GPU",
+    "nccl-no-interface": "NCCL_SOCKET_IFNAME names no interface of this host",
+    "nccl-driver": "the driver is older than NCCL's CUDA",
+    "nccl-truncated": "ranks run with different settings or versions",
+    "nccl-version": "ranks run different versions of NCCL",
     "ssh-host-key": "the launcher's ssh does not know the host's key",
     "ssh-auth": "the launcher's ssh was not let in",
     "unreachable": "the launcher's ssh did not reach the host",
@@ -78,8 +87,8 @@ def disproved(sweep: Sweep, asked: Asked) -> Verdict | None:
     if asked.nranks is not None and sweep.nranks != asked.nranks:
         return _error(
             "NotMultiRank",
-            f"{sweep.nranks} ranks took part, {asked.nranks} were asked for: built without MPI, or "
-            "launched on fewer",
+            f"{many(sweep.nranks or 0, 'rank')} took part, {asked.nranks} were asked for: built "
+            "without MPI, or launched on fewer",
             causes.NO_MPI,
         )
     return _other_run(sweep, asked) or _contradicts(sweep)
@@ -90,7 +99,8 @@ def _other_run(sweep: Sweep, asked: Asked) -> Verdict | None:
         ran, wanted = ", ".join(sweep.hosts), ", ".join(asked.hosts)
         return _error("NotMultiNode", f"it ran on {ran}, asked for was {wanted}", causes.NO_MPI)
     if asked.host_count is not None and sweep.hosts and len(sweep.hosts) != asked.host_count:
-        reason = f"it ran on {len(sweep.hosts)} hosts, asked for were {asked.host_count}"
+        ran = many(len(sweep.hosts), "host")
+        reason = f"it ran on {ran}, asked for were {asked.host_count}"
         return _error("NotMultiNode", reason, causes.NO_MPI)
     if asked.collective is not None and sweep.collective not in (None, asked.collective):
         reason = f"it is {sweep.collective}, asked for was {asked.collective}"

@@ -192,7 +192,7 @@ def _net_ib(
         return
     match = _USING.fullmatch(text) if whole else None
     if match is not None and not _NIC.sub("", match[1]).strip():
-        proc.nics, proc.nics_at = _nics(match[1]), at
+        proc.nics, proc.nics_at = nics_of(match[1]), at
         if proc.oob is None and match[2]:
             proc.oob, proc.oob_at = (match[2], match[3]), at
 
@@ -204,7 +204,8 @@ def _ofi(_desk: Desk, proc: Process, _tid: int, text: str, at: At, _when: str, w
         proc.ofi_nics = int(match[2]) if match[2] else None
 
 
-def _nics(text: str) -> tuple[Nic, ...]:
+def nics_of(text: str) -> tuple[Nic, ...]:
+    """The devices of a list ``[0]mlx5_0:1/RoCE [1]={[0] mlx5_1:1/RoCE, [1] mlx5_2:1/RoCE}``."""
     found = []
     for entry in _NIC.finditer(text):
         if entry[2]:

@@ -78,8 +78,8 @@ def _socket(case: Case) -> Ruling:
     places = [proc.provider_at if over_tcp else proc.network_at for proc in procs]
     failed = [error for error in case.of_kind("ofi-init") if error.proc in procs]
     why += ": libfabric's plugin could not start" if failed else ""
-    forced = _forced(procs)
-    why += f": {', '.join(forced)} is set" if forced else ""
+    forced = next((said for proc in procs if (said := forces_tcp(proc.env.items()))), "")
+    why += f": {forced} is set" if forced else ""
     places += [error.at for error in failed]
     is_efa = over_tcp or any(case.expected(proc.host).platform == "gpu-efa" for proc in procs)
     below = "efa-devices" if is_efa else "rdma-device-count"
@@ -97,16 +97,16 @@ def _socket(case: Case) -> Ruling:
     )
 
 
-def _forced(procs: Iterable[Process]) -> list[str]:
-    """Settings in the log's echo that turn RDMA off."""
-    asked = (("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "socket"))
-    return [
-        f"{name}={value}"
-        for name, value in dict.fromkeys(
-            (name, proc.env[name]) for proc in procs for name, _ in asked if name in proc.env
-        )
-        if (name, value.lower()) in asked
-    ]
+def forces_tcp(settings: Iterable[tuple[str, str]]) -> str:
+    """The setting that turns RDMA off, of names and values; "" where none does."""
+    return next(
+        (
+            f"{name}={value}"
+            for name, value in settings
+            if (name, value.lower()) in (("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "socket"))
+        ),
+        "",
+    )
 
 
 def _no_device(case: Case) -> Ruling:
