@@ -107,8 +107,32 @@ class Case:
 
     @cached_property
     def world(self) -> Comm | None:
-        """The largest communicator; of equal ones the first."""
-        return max(self.comms, key=lambda comm: (comm.nranks, -comm.order), default=None)
+        """The largest communicator; of equal ones the first.
+
+        Where that lies inside a machine, the largest that leaves one: ``in_mesh``.
+        """
+        across = _largest(filter(self._leaves_machine, self.comms)) if self.in_mesh else None
+        return across or _largest(self.comms)
+
+    @cached_property
+    def in_mesh(self) -> bool:
+        """True where there are groups inside a host and groups across hosts, and none of all ranks.
+
+        FSDP with PyTorch's device mesh makes no other communicators.
+        """
+        largest = _largest(self.comms)
+        return (
+            largest is not None
+            and not self._leaves_machine(largest)
+            and any(map(self._leaves_machine, self.comms))
+        )
+
+    def _leaves_machine(self, comm: Comm) -> bool:
+        if comm.mnnvl and comm.nodes == 1:
+            return False
+        if comm.nets or comm.collnet or (comm.nodes or 1) > 1:
+            return True
+        return len({self.machine(member.proc.host) for member in comm.members.values()}) > 1
 
     # --- hosts and ranks ------------------------------------------------------------------------
 
@@ -135,9 +159,11 @@ class Case:
 
     @cached_property
     def world_procs(self) -> tuple[Process, ...]:
-        """Processes of the world communicator."""
+        """Processes of the world communicator; in a mesh all that have one."""
         if self.world is None:
             return self.procs
+        if self.in_mesh:
+            return tuple(proc for proc in self.procs if proc.comms)
         return tuple(dict.fromkeys(member.proc for member in self.world.members.values()))
 
     def domains(self, comm: Comm) -> int | None:
@@ -336,6 +362,10 @@ def _bare(proc: Process) -> Iterable[Error]:
             continue  # a peer that ended first closes its sockets: so do healthy jobs end
         text = ladder.first if ladder.first == ladder.last else f"{ladder.first} ... {ladder.last}"
         yield Error(LADDER, text, ladder.at, proc, secondary=left or ladder.code == 6)
+
+
+def _largest(comms: Iterable[Comm]) -> Comm | None:
+    return max(comms, key=lambda comm: (comm.nranks, -comm.order), default=None)
 
 
 def channels_of(comm: Comm) -> Counter[int]:

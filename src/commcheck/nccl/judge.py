@@ -245,6 +245,10 @@ def _healthy_text(case: Case) -> str:
     diag = case.job.diag
     if comm is None or not comm.members:
         return f"NCCL's diagnostics report nothing wrong ({many(len(diag), 'line')})"
+    if case.in_mesh:
+        across = many(comm.nranks, "rank")
+        ranks = f"{many(len(case.world_procs), 'process', 'processes')}, in groups of {across}"
+        return f"{ranks} across {many(len(case.hosts), 'host')}, came up{_of_network(case)}"
     ranks = f"all {comm.nranks} ranks" if comm.nranks > 1 else "the rank"
     return f"{ranks} on {many(len(case.hosts), 'host')} came up{_of_network(case)}"
 

@@ -8,7 +8,7 @@ from typing import Final
 from commcheck.model import Status
 from commcheck.nccl import causes, causes_errors
 from commcheck.nccl.case import Case, channels_of
-from commcheck.nccl.facts import Comm
+from commcheck.nccl.facts import Comm, Member
 from commcheck.nccl.flight_groups import some
 from commcheck.nccl.ruling import (
     INFO_EVERYWHERE,
@@ -93,6 +93,47 @@ def _growing(case: Case) -> bool:
 
 
 def _stuck(case: Case) -> Ruling:
+    world = _world_stuck(case)
+    groups = [
+        (comm, stuck) for comm in case.comms if comm is not case.world and (stuck := _waiting(comm))
+    ]
+    if not groups or world.state == "wrong":
+        return world
+    comm, stuck = groups[0]
+    absent = [rank for rank in range(comm.nranks) if rank not in comm.members]
+    if (case.uncountable if absent else case.damaged) or _growing(case):
+        why = f"init of {many(len(groups), 'communicator')} beside the largest has no end yet"
+        return unknown(why, f"look again in two minutes; {case.turn_on_whole}", doubt=True)
+    if case.job.stats.cut_files:
+        return unknown("a file ends in the middle of a line", "read the whole file")
+    errors = {error.proc for error in case.errors if case.ended(error)}
+    if any(m.proc in errors for _, m in stuck):
+        return other("init ended in an error that another rule names")
+    more = f"; {many(len(groups) - 1, 'more communicator')} likewise" if len(groups) > 1 else ""
+    first = stuck[0][1].proc
+    return wrong(
+        Found(
+            rule="LOG-014",
+            cause=causes.INIT_STUCK,
+            reason=f"{some([rank for rank, _ in stuck])} of a communicator of {comm.nranks}, which "
+            "is not the largest, began init and did not end it"
+            + (f", {some(absent)} did not come" if absent else "")
+            + f"; the last line of {first.label} is at {case.job.where(first.last)}{more}",
+            hosts=tuple(dict.fromkeys(case.machine(m.proc.host) for _, m in stuck)),
+            evidence=tuple(case.where(m.at for _, m in stuck)),
+            measured={"stuck_communicators": len(groups)},
+            places={"pid": first.pid},
+        )
+    )
+
+
+def _waiting(comm: Comm) -> list[tuple[int, Member]]:
+    """Ranks that began init and neither ended it nor gave the communicator up."""
+    members = sorted(comm.members.items())
+    return [(rank, m) for rank, m in members if m.start and not m.complete and not m.gone]
+
+
+def _world_stuck(case: Case) -> Ruling:
     comm = case.world
     if comm is None:
         return unknown("no line of a communicator", INFO_EVERYWHERE)

@@ -1196,6 +1196,64 @@ def test_each_job_of_the_input_is_judged() -> None:
     assert "job of 4 ranks on n[8-9]: initialised, but no path" in idle.reason
 
 
+MESH = ranks(each=2)
+GROUPS = ((0, 1), (2, 3), (0, 2), (1, 3))
+
+
+def mesh(**different: Any) -> str:
+    """FSDP on a device mesh: groups inside a host, groups across hosts, and none of all ranks."""
+    return "".join(
+        job([MESH[rank] for rank in group], comm=f"0x20{number}", **different)
+        for number, group in enumerate(GROUPS)
+    )
+
+
+def test_groups_across_hosts_are_judged_where_no_group_has_all_ranks() -> None:
+    (verdict,) = judged(mesh(), **ROCE).verdicts
+    assert verdict.reason.startswith(
+        "4 processes, in groups of 2 ranks across 2 hosts, came up, network IB, GPU Direct"
+    )
+    (found,) = judged(mesh(network="Socket", nics=0), **ROCE).verdicts
+    assert (found.rule, found.status) == ("LOG-001", Status.FAIL)
+    assert found.reason.startswith("4 ranks on n[1-2] use network Socket")
+    assert "LOG-025" in {v.rule for v in judged(mesh(gdr=False), **ROCE).verdicts}
+    # One process on TCP, in a group that is not the one of the counts.
+    lines = mesh().replace(
+        "n2:101:161 [1] NCCL INFO Using network IB", "n2:101:161 [1] NCCL INFO Using network Socket"
+    )
+    assert "LOG-006" in {v.rule for v in judged(lines, **ROCE).verdicts}
+
+
+def group_line(rank: Rank, number: int, what: str, pointer: str) -> str:
+    return rank.info(
+        f"ncclCommInitRankConfig comm {pointer} rank {number} nranks 2 cudaDev {rank.dev} nvmlDev "
+        f"{rank.dev} busId {rank.dev + 1:x}8000 commId 0x77 - {what}"
+    )
+
+
+def test_a_group_whose_init_has_no_end_is_no_healthy_job() -> None:
+    """All ranks came through, and then some wait in the init of a smaller communicator."""
+    one, two = (group_line(rank, at, "Init START", f"0xa{at}") for at, rank in enumerate((R0, R2)))
+    (found,) = judged(GOOD + one + two).verdicts
+    assert (found.rule, found.cause, found.hosts) == ("LOG-014", INIT_STUCK, ("n1", "n2"))
+    assert "ranks 0-1 of a communicator of 2, which is not the largest, began init" in found.reason
+    (alone,) = judged(GOOD + one).verdicts
+    assert "did not end it, rank 1 did not come; the last line of n1 pid 100 is at" in alone.reason
+    done = (
+        one
+        + two
+        + group_line(R0, 0, "Init COMPLETE", "0xa0")
+        + group_line(R2, 1, "Init COMPLETE", "0xa1")
+    )
+    assert [v.status for v in judged(GOOD + done).verdicts] == [Status.PASS]
+    given_up = one + group_line(R0, 0, "Abort COMPLETE", "0xa0")
+    assert [v.status for v in judged(GOOD + given_up).verdicts] == [Status.PASS]
+    log = read(GOOD + one)
+    log.file_age_s = {0: 1.0}
+    (growing,) = judged(log).verdicts
+    assert (growing.kind, growing.rule) == (Kind.UNDECIDABLE, "LOG-014")
+
+
 def test_a_growing_log_of_one_job_does_not_excuse_another() -> None:
     lost = job(OTHERS, skip=[2], complete=False, comm="0xb0b")
     log = read_all({"a.log": GOOD, "b.log": lost})
