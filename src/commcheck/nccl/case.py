@@ -15,7 +15,7 @@ from typing import Final
 
 from commcheck.lazy import dataclass, regex
 from commcheck.nccl import attempts
-from commcheck.nccl.errors import LADDER, UNKNOWN, UNNAMED
+from commcheck.nccl.errors import GPU_REGISTRATION, LADDER, UNKNOWN, UNNAMED
 from commcheck.nccl.facts import Comm, Error, Job, Member, Process
 from commcheck.nccl.site import Site, SiteHost
 from commcheck.report.counts import many
@@ -324,7 +324,7 @@ class Case:
         """True where an error may have ended what its process did."""
         if error.kind in ("no-verbs", "ofi-init"):
             return False  # NCCL goes on over another network
-        if error.kind not in UNNAMED:
+        if error.kind not in UNNAMED and error.kind != GPU_REGISTRATION:
             return True
         proc = error.proc
         if proc.went_on and proc.went_on[0] == error.at[0] and proc.went_on > error.at:

@@ -26,6 +26,10 @@ def _form(kind: str, word: str, pattern: str = "", *, secondary: bool = False) -
     return Form(kind, word, regex(pattern or re.escape(word)), secondary)
 
 
+GPU_REGISTRATION: Final = "gpu-registration"
+"""The kind of what NICs say of GPU memory: where only a user's buffer was to be registered, NCCL
+goes on without. Sources: NVIDIA/nccl#778, NVIDIA/nccl#1842, Mellanox/nv_peer_memory#115."""
+
 _PEER = r"(?:from peer (?P<peer>\S+) )?"
 _GIDS = r"(?:.*?localGid (?P<local>[0-9a-fA-F:.]+) remoteGids? ?(?P<remote>[0-9a-fA-F:.]+))?"
 _HCA = r"(?:.*? hca (?P<hca>[\w-]+))?"
@@ -64,6 +68,12 @@ FORMS: Final = (
         "verbs-memory",
         "Cannot allocate memory",
         r"(?P<call>ibv_\w+).* failed with .*Cannot allocate memory",
+    ),
+    _form(
+        GPU_REGISTRATION,
+        "ibv_reg_",
+        r"(?P<call>ibv_reg_(?:dmabuf_)?mr\w*) failed with (?:error )?(?:\d+ )?"
+        r"(?:Bad address|Invalid argument|Operation not supported|Bad file descriptor)",
     ),
     _form(
         "open-device", "Unable to open device", r"NET/IB ?: Unable to open device (?P<dev>[\w-]*)"

@@ -144,6 +144,12 @@ def _nothing(case: Case) -> tuple[str, str]:
     """What the input lacks, and what to turn on."""
     if case.job.hccl.ascend is not None:
         return "a job on NPUs, but no line of HCCL", rules_hccl_links.PLOGS
+    if lost := case.job.stats.fragments:
+        return (
+            f"{many(lost, 'line')} of NCCL without their head, host:pid:tid [device]: who says "
+            "what is not told",
+            "give the lines as NCCL wrote them",
+        )
     return "there is no NCCL or HCCL line in the input", INFO_EVERYWHERE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final
 
@@ -11,7 +12,7 @@ from commcheck.lazy import regex
 from commcheck.model import Cause, Status
 from commcheck.nccl import causes, causes_errors, causes_plugins
 from commcheck.nccl.case import GOOGLE_TCP, Case
-from commcheck.nccl.errors import event_class
+from commcheck.nccl.errors import GPU_REGISTRATION, event_class
 from commcheck.nccl.facts import Error
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
 from commcheck.report.counts import many
@@ -168,6 +169,17 @@ def _connect(case: Case) -> Ruling:
     )
 
 
+_LOCKED: Final = plain("LOG-037", causes_errors.MEMLOCK, "verbs-memory")
+_OF_GPU: Final = plain("LOG-037", causes_errors.GPU_UNREGISTERED, GPU_REGISTRATION)
+
+
+def _registration(case: Case) -> Ruling:
+    ended = any(case.ended(error) for error in case.of_kind(GPU_REGISTRATION))
+    status = Status.FAIL if ended else Status.WARN
+    of_gpu = [replace(found, status=status) for found in _OF_GPU(case).found]
+    return wrong(*_LOCKED(case).found, *of_gpu)
+
+
 def _sizes(case: Case) -> Ruling:
     errors = case.of_kind("rank-count", "duplicate-rank")
     differ = [comm for comm in case.comms if len(comm.sizes) > 1]
@@ -274,11 +286,7 @@ RULES: Final = (
         "NVLink peers reach each other",
         plain("LOG-021", causes.P2P_REFUSED, "p2p-nvlink", "p2p-enable"),
     ),
-    Rule(
-        "LOG-037",
-        "memory can be registered",
-        plain("LOG-037", causes_errors.MEMLOCK, "verbs-memory"),
-    ),
+    Rule("LOG-037", "memory can be registered", _registration),
     Rule(
         "LOG-039",
         "shared memory is large enough",

@@ -52,6 +52,7 @@ from commcheck.nccl.causes_errors import (
     DUPLICATE_GPU,
     FORCED,
     GPU_MEMORY,
+    GPU_UNREGISTERED,
     MEMLOCK,
     MISMATCH,
     MNNVL,
@@ -301,6 +302,7 @@ ROWS = [
     Row("LOG-035", COMPLETION, GOOD + R0.warn(COMPLETED.format(10))),
     Row("LOG-036", QP_SETUP, GOOD + R0.warn("Call to ibv_modify_qp failed with error Invalid argument")),
     Row("LOG-036", UNREACHED, GOOD + R0.warn("Call to ibv_modify_qp failed with error No route to host")),
+    Row("LOG-037", GPU_UNREGISTERED, GOOD + R0.warn("Call to ibv_reg_mr failed with error Bad address")),
     Row("LOG-037", MEMLOCK, GOOD + R0.warn("Call to ibv_reg_mr failed with error Cannot allocate memory")),
     Row("LOG-038", ASYNC_EVENT, GOOD + R0.warn("NET/IB : mlx5_0:1 Got async event : port error")),
     Row("LOG-039", SHM, GOOD + R0.warn("Error: failed to extend /dev/shm/nccl-abcdef to 33030528 bytes, error: No space left on device (28)")),
@@ -455,7 +457,6 @@ def test_a_warning_that_no_rule_knows_is_no_pass() -> None:
     "text",
     [
         "Call to ibv_create_qp failed",
-        "Call to ibv_reg_dmabuf_mr failed with error Operation not supported",
         "Call to recv from 192.0.2.12<41234> failed : Connection timed out",
         "NET/OFI Request 0x7f0a completed with error. RC: 113. Error: 4123 (unreachable remote)",
         "NET/OFI Unable to register memory (type = 1) for device 0. RC: 12, Error: Cannot allocate memory",
@@ -1369,6 +1370,32 @@ def test_nics_that_cannot_be_merged_end_init() -> None:
     )
     (found,) = judged(job(complete=False) + R0.warn(line)).verdicts
     assert (found.rule, found.cause, found.hosts) == ("LOG-008", LINK_TYPE, ("n1",))
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "ibv_reg_mr failed with error Bad address",
+        "ibv_reg_mr_iova2 failed with error Invalid argument",
+        "ibv_reg_dmabuf_mr failed with error Operation not supported",
+    ],
+)
+def test_gpu_memory_that_a_nic_cannot_register(why: str) -> None:
+    """NVIDIA/nccl#778, NVIDIA/nccl#1842, Mellanox/nv_peer_memory#115."""
+    warning = R0.warn(f"Call to {why}", "misc/ibvwrap.cc:182")
+    (found,) = judged(job(complete=False) + warning).verdicts
+    assert (found.rule, found.cause, found.status) == ("LOG-037", GPU_UNREGISTERED, Status.FAIL)
+    # A user's buffer: NCCL goes on without registering it.
+    (warned,) = judged(warning + GOOD).verdicts
+    assert (warned.rule, warned.status) == ("LOG-037", Status.WARN)
+
+
+def test_lines_that_lost_their_head_are_said_to_be_that() -> None:
+    bare = without(GOOD, "NCCL version")
+    text = "".join(line.partition("] ")[2] for line in bare.splitlines(keepends=True))
+    (verdict,) = judged(text).verdicts
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-052")
+    assert "lines of NCCL without their head, host:pid:tid [device]" in verdict.reason
 
 
 @pytest.mark.parametrize(
