@@ -64,7 +64,9 @@ NEEDED_ON_NETWORK: Final = ("LOG-023", "LOG-024")
 CUDA_ONLY: Final = frozenset({"LOG-017", "LOG-043", "LOG-045"})
 
 
-_OF_THE_INPUT: Final = frozenset({"LOG-048", "LOG-049", "LOG-051", "LOG-053"})
+WATCHDOGS: Final = frozenset(rule.id for rule in rules_program.RULES)
+
+_OF_THE_INPUT: Final = WATCHDOGS | {"LOG-051", "LOG-053"}
 """Rules on what names no process: asked once, of the first job."""
 
 _WORST_FIRST: Final = ("wrong", "unknown", "right", "other")
@@ -89,21 +91,45 @@ def _judged(case: Case) -> Judgement:
     if len(case.jobs) < 2:
         return _of_one(case, _rulings(case))
     first, *others = case.jobs
-    jobs = [_of_one(first, _rulings(first))]
+    rulings = [_rulings(first)]
     for each in others:
-        asked = {rule.id: _ask(rule, each) for rule in NCCL_RULES if _is_of_job(rule)}
-        jobs.append(_of_one(each, asked))
+        rulings.append({rule.id: _ask(rule, each) for rule in NCCL_RULES if _is_of_job(rule)})
+    watched = _watched(case)
+    for rule in rules_program.RULES:
+        if watched is None:  # in a stream of several jobs
+            root = next(filter(None, map(first_cause, case.jobs)), None)
+            nobody = Case(case.job, case.site, frozenset())
+            rulings[0][rule.id] = other("an error comes first") if root else _ask(rule, nobody)
+        elif watched is not first:
+            del rulings[0][rule.id]
+            rulings[case.jobs.index(watched)][rule.id] = _ask(rule, watched)
+    jobs = [_of_one(one, asked) for one, asked in zip(case.jobs, rulings, strict=True)]
     verdicts = [
         replace(verdict, reason=f"{one.name}: {verdict.reason}")
+        if watched is not None or verdict.rule not in WATCHDOGS
+        else verdict
         for one, told in zip(case.jobs, jobs, strict=True)
         for verdict in told.verdicts
     ]
     verdicts.sort(key=lambda verdict: verdict.status is not Status.FAIL)
-    rulings = {
+    asked = dict.fromkeys(rule for told in jobs for rule in told.rulings)
+    worst = {
         rule: _worst([told.rulings[rule] for told in jobs if rule in told.rulings])
-        for rule in jobs[0].rulings
+        for rule in asked
     }
-    return Judgement(tuple(verdicts), rulings, tuple(jobs))
+    return Judgement(tuple(verdicts), worst, tuple(jobs))
+
+
+def _watched(case: Case) -> Case | None:
+    """Whose watchdogs PyTorch tells of: the job with whose lines they stand; None: nobody knows."""
+    files = {each.at[0] for each in case.job.timeouts}
+    files |= {each.at[0] for each in case.job.progress}
+    if not files:
+        return case.jobs[0]
+    there = [
+        one for one in case.jobs if files & {file for proc in one.procs for file in proc.files}
+    ]
+    return there[0] if len(there) == 1 else None
 
 
 def _is_of_job(rule: Rule) -> bool:

@@ -1255,6 +1255,20 @@ def test_a_group_whose_init_has_no_end_is_no_healthy_job() -> None:
     assert (growing.kind, growing.rule) == (Kind.UNDECIDABLE, "LOG-014")
 
 
+def test_watchdogs_are_those_of_the_job_whose_lines_they_stand_beside() -> None:
+    hang = hung(0, 7) + hung(2, 7) + hung(3, 7) + dumped(1, 6)
+    log = read_all({"a.log": GOOD, "b.log": job(OTHERS, comm="0xb0b") + hang})
+    (found,) = judged(log).verdicts
+    assert (found.rule, found.hosts) == ("LOG-048", ("n8",))
+    assert found.reason.startswith("job of 4 ranks on n[8-9]: ranks 0, 2-3 waited for ALLREDUCE")
+    # In one stream nobody knows whose rank 1 it is.
+    (unnamed,) = judged(GOOD + job(OTHERS, comm="0xb0b") + hang).verdicts
+    assert (unnamed.rule, unnamed.hosts) == ("LOG-048", ())
+    assert unnamed.reason.startswith("ranks 0, 2-3 waited for ALLREDUCE number 7 until")
+    after = judged(GOOD + job(OTHERS, comm="0xb0b") + R0.warn(COMPLETED.format(12)) + hang)
+    assert [verdict.rule for verdict in after.verdicts] == ["LOG-032/033"]
+
+
 def test_a_growing_log_of_one_job_does_not_excuse_another() -> None:
     lost = job(OTHERS, skip=[2], complete=False, comm="0xb0b")
     log = read_all({"a.log": GOOD, "b.log": lost})
