@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from commcheck.nccl.facts import Job, Process
 from commcheck.nccl.places import At
@@ -63,6 +63,17 @@ def _failed_before(job: Job, live: Sequence[set[Process]]) -> set[Process]:
         and proc.first[0] == proc.last[0]
         and proc.last < began.get((proc.host, proc.last[0]), proc.last)
     }
+
+
+def restarts(live: Iterable[Process], gone: Iterable[Process]) -> dict[int, int]:
+    """By file that holds an earlier attempt: the line with which the last one begins."""
+    held = {proc.first[0] for proc in gone}
+    began: dict[int, int] = {}
+    for proc in live:
+        file, line = proc.first
+        if file in held and came_through(proc):
+            began[file] = min(line, began.get(file, line))
+    return began
 
 
 def came_through(proc: Process) -> bool:

@@ -6,7 +6,6 @@ took over later is not judged. Rules ask here, so that all of them see the same 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
@@ -16,7 +15,8 @@ from typing import Final
 from commcheck.lazy import dataclass, regex
 from commcheck.nccl import attempts
 from commcheck.nccl.errors import GPU_REGISTRATION, LADDER, UNKNOWN, UNNAMED
-from commcheck.nccl.facts import Comm, Error, Job, Member, Process
+from commcheck.nccl.facts import Comm, Ended, Error, Job, Member, Process, Progress, Timeout
+from commcheck.nccl.places import At
 from commcheck.nccl.site import Site, SiteHost
 from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
@@ -310,13 +310,39 @@ class Case:
         """True where lines of a subsystem were certainly logged."""
         return any(subsystem in proc.seen for proc in self.procs)
 
+    @cached_property
+    def _restarts(self) -> dict[int, int]:
+        return attempts.restarts(self.procs, self.superseded)
+
+    def _is_of_now(self, at: At) -> bool:
+        return at[1] >= self._restarts.get(at[0], 0)
+
+    @cached_property
+    def timeouts(self) -> tuple[Timeout, ...]:
+        """Watchdog lines of the last attempt."""
+        return tuple(each for each in self.job.timeouts if self._is_of_now(each.at))
+
+    @cached_property
+    def progress(self) -> tuple[Progress, ...]:
+        """How far ranks of the last attempt came."""
+        return tuple(each for each in self.job.progress if self._is_of_now(each.at))
+
+    @cached_property
+    def torch_ended(self) -> tuple[Ended, ...]:
+        """Where PyTorch ended processes of the last attempt, in the files of this job."""
+        found = [each for each in self.job.ended if self._is_of_now(each.at)]
+        if self.part is not None:
+            mine = {file for proc in self.procs for file in proc.files}
+            found = [each for each in found if each.at[0] in mine]
+        return tuple(found)
+
     # --- errors ---------------------------------------------------------------------------------
 
     @cached_property
     def errors(self) -> tuple[Error, ...]:
         """Errors of the judged processes, file by file in order."""
         found = [error for proc in self.procs for error in proc.errors]
-        if not self.job.timeouts:  # the abort that follows them prints ladders, too
+        if not self.timeouts:  # the abort that follows them prints ladders, too
             found += [each for proc in self.procs if not proc.errors for each in _bare(proc)]
         return tuple(sorted(found, key=lambda error: error.at))
 
@@ -366,11 +392,6 @@ def _bare(proc: Process) -> Iterable[Error]:
 
 def _largest(comms: Iterable[Comm]) -> Comm | None:
     return max(comms, key=lambda comm: (comm.nranks, -comm.order), default=None)
-
-
-def channels_of(comm: Comm) -> Counter[int]:
-    """Channel counts that the members declare."""
-    return Counter(m.channels for m in comm.members.values() if m.channels is not None)
 
 
 def lacks_gdr(member: Member) -> bool | None:

@@ -215,6 +215,16 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A line in which PyTorch says that it ends a process. ``stuck``: its watchdog itself hung."""
+
+    text: str
+    at: At
+    rank: int | None
+    stuck: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Diag:
     """One ``NCCL DIAG`` line. ``tag``: ``OK``, ``INFO`` or empty."""
 
@@ -255,6 +265,7 @@ class Job:
     banners: Counter[str] = field(default_factory=Counter)
     timeouts: list[Timeout] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
     diag: list[Diag] = field(default_factory=list)
     pasted_env: dict[str, str] = field(default_factory=dict)
     pasted_gids: list[dict[str, str]] = field(default_factory=list)

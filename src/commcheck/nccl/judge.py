@@ -122,8 +122,8 @@ def _judged(case: Case) -> Judgement:
 
 def _watched(case: Case) -> Case | None:
     """Whose watchdogs PyTorch tells of: the job with whose lines they stand; None: nobody knows."""
-    files = {each.at[0] for each in case.job.timeouts}
-    files |= {each.at[0] for each in case.job.progress}
+    files = {each.at[0] for each in case.timeouts} | {each.at[0] for each in case.progress}
+    files |= {each.at[0] for each in case.torch_ended}
     if not files:
         return case.jobs[0]
     there = [
@@ -163,7 +163,8 @@ def _of_one(case: Case, rulings: dict[str, Ruling]) -> Judgement:
 
 def _says_something(case: Case) -> bool:
     job = case.job
-    return bool(job.stats.nccl_lines or job.procs or job.banners or job.timeouts or job.progress)
+    torch = job.timeouts or job.progress or job.ended
+    return bool(job.stats.nccl_lines or job.procs or job.banners or torch)
 
 
 def _nothing(case: Case) -> tuple[str, str]:

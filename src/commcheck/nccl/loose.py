@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from commcheck.lazy import regex
 from commcheck.nccl import errors, hccl, messages
-from commcheck.nccl.facts import SAMPLES_MOST, Process, Progress, Timeout
+from commcheck.nccl.facts import SAMPLES_MOST, Ended, Process, Progress, Timeout
 from commcheck.nccl.places import At
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ _TORCH: Final = regex(r"NCCL error in: .*NCCL version (\d{1,9})\.(\d{1,9})\.(\d{
 _EXPORT: Final = regex(
     r"(?:[>*$#\-\s]|export |ENV |-x |-e )*((?:NCCL|HCCL|TORCH_NCCL|UCX|GLOO)_[A-Z0-9_]+)=(\S*)"
 )
+_ENDS: Final = regex(
+    r"NCCL error in: .{0,300}?, NCCL version|is setting up NCCL communicator and retrieving .*error"
+    r"|we are taking the entire process down"
+    r"|(?P<stuck>Heartbeat monitor timed out|watchdog got stuck for \d+ seconds)"
+)
+"""What PyTorch says as it ends a process, with or without NCCL's own words about it."""
+
 _QUOTED: Final = regex(r"[Ll]ast NCCL warning\(error\) log entry \(may be unrelated\):? ?(.*)")
 _GID: Final = regex(
     r"[|\s]*([\w-]+)\s+(\d{1,3})\s+(\d{1,3})\s+([0-9a-f]{4}(?::[0-9a-f]{4}){7})"
@@ -105,6 +112,12 @@ class Loose:
             self._gid(text)
         if "NCCL" in text:
             self._quoted_inside(text, at)
+            ends = _ENDS.search(text[:2000])
+            if ends is not None and len(self._job.ended) < SAMPLES_MOST:
+                mark = _RANK.search(text[:2000])
+                rank = int(mark[1]) if mark else None
+                stuck = ends["stuck"] is not None
+                self._job.ended.append(Ended(text[ends.start() :][:300], at, rank, stuck))
 
     def _banner(self, text: str) -> None:
         match = messages.BANNER.search(text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from statistics import median
 from typing import Final
 
 from commcheck.model import Status
 from commcheck.nccl import causes, causes_errors
-from commcheck.nccl.case import Case, channels_of
+from commcheck.nccl.case import Case
 from commcheck.nccl.facts import Comm, Member
 from commcheck.nccl.flight_groups import some
 from commcheck.nccl.ruling import (
@@ -174,9 +175,14 @@ def _world_stuck(case: Case) -> Ruling:
     )
 
 
+def _channels_of(comm: Comm) -> Counter[int]:
+    """Channel counts that the members declare."""
+    return Counter(m.channels for m in comm.members.values() if m.channels is not None)
+
+
 def _channels(case: Case) -> Ruling:
     comm = case.world
-    counts = channels_of(comm) if comm else None
+    counts = _channels_of(comm) if comm else None
     if not counts or comm is None:
         return unknown("no 'coll channels' line", INFO_EVERYWHERE)
     if len(counts) == 1:

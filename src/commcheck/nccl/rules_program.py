@@ -5,12 +5,12 @@ Sequence numbers count within a process group, so only those of one group are co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from commcheck.nccl import causes_errors
 from commcheck.nccl.case import Case
-from commcheck.nccl.facts import Progress, Timeout
+from commcheck.nccl.facts import Ended, Progress, Timeout
 from commcheck.nccl.flight_groups import some
 from commcheck.nccl.rules_errors import first_cause
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
@@ -25,13 +25,13 @@ Wait = tuple[int, str]
 
 def _waits(case: Case) -> dict[str, dict[Wait, list[Timeout]]]:
     """The collectives that did not end, by process group, in order; "" where it is not told."""
-    exact = {(p.rank, p.work): p.group for p in case.job.progress if p.work is not None}
+    exact = {(p.rank, p.work): p.group for p in case.progress if p.work is not None}
     of_rank: dict[int, set[str]] = {}
-    for progress in case.job.progress:
+    for progress in case.progress:
         if progress.work is not None:
             of_rank.setdefault(progress.rank, set()).add(progress.group)
     found: dict[str, dict[Wait, list[Timeout]]] = {}
-    for each in case.job.timeouts:
+    for each in case.timeouts:
         only = of_rank.get(each.rank, set())
         group = each.group or exact.get((each.rank, each.seq)) or ""
         group = group or (next(iter(only)) if len(only) == 1 else "")
@@ -69,7 +69,8 @@ def _of(group: str) -> str:
     return f" of group {group}" if group and _DEFAULT not in group else ""
 
 
-def _host(case: Case, rank: int) -> str | None:
+def host_of_rank(case: Case, rank: int) -> str | None:
+    """The machine of a rank as PyTorch counts them, where anything tells it."""
     comm = case.world
     if comm is not None and rank in comm.members:
         return case.rank_host(comm, rank)
@@ -80,10 +81,10 @@ def _host(case: Case, rank: int) -> str | None:
 def stragglers(case: Case, group: str, waits: Mapping[Wait, Iterable[Timeout]]) -> dict[int, str]:
     """Ranks that did not reach the collective the others wait in, and why they are named."""
     waiting = {t.rank for members in waits.values() for t in members}
-    told = case.job.progress
+    told = case.progress
     if not group and len({p.group for p in told}) > 1:
         return {}  # of which group these numbers are is not known
-    gone = {(t.rank, t.seq) for t in case.job.timeouts} - {
+    gone = {(t.rank, t.seq) for t in case.timeouts} - {
         (t.rank, t.seq) for members in waits.values() for t in members
     }
     latest: dict[int, Progress] = {
@@ -116,8 +117,10 @@ def _said(group: str, waits: Mapping[Wait, Iterable[Timeout]]) -> str:
 
 
 def _timeout(case: Case) -> Ruling:
-    if not case.job.timeouts:
-        return right() if case.job.progress else other("no line of PyTorch's watchdog")
+    if not case.timeouts:
+        if stuck := [each for each in case.torch_ended if each.stuck]:
+            return _hung(case, stuck)
+        return right() if case.progress else other("no line of PyTorch's watchdog")
     groups = _waits(case)
     if any(len(waits) > 1 and _is_one(case, group) for group, waits in groups.items()):
         return other("ranks wait in different collectives: see LOG-049")
@@ -129,17 +132,15 @@ def _timeout(case: Case) -> Ruling:
         for group, waits in groups.items()
         for rank, why in stragglers(case, group, waits).items()
     }
-    hosts = tuple(dict.fromkeys(h for r in late if (h := _host(case, r))))
+    hosts = tuple(dict.fromkeys(h for r in late if (h := host_of_rank(case, r))))
     named = "; ".join(
-        f"rank {rank}{f' ({_host(case, rank)})' if _host(case, rank) else ''} did not: {why}"
+        f"rank {rank}{f' ({host})' if (host := host_of_rank(case, rank)) else ''} did not: {why}"
         for rank, why in sorted(late.items())[:6]
     )
     said = "; ".join(_said(group, waits) for group, waits in list(groups.items())[:3])
     if len(groups.get("", ())) > 1:
         named = "which process groups these are is not in the log, nor who is late"
-    places = [p.at for p in case.job.progress if p.rank in late] + [
-        t.at for t in case.job.timeouts[:3]
-    ]
+    places = [p.at for p in case.progress if p.rank in late] + [t.at for t in case.timeouts[:3]]
     pids = [p.pid for p in case.procs if case.world and set(late) & p.comms.get(case.world, set())]
     return wrong(
         Found(
@@ -150,18 +151,37 @@ def _timeout(case: Case) -> Ruling:
             hosts=hosts,
             evidence=tuple(case.where(places)),
             measured={
-                "waiting_ranks": len({t.rank for t in case.job.timeouts}),
+                "waiting_ranks": len({t.rank for t in case.timeouts}),
                 "late_ranks": sorted(late)[:50],
-                "timeout_ms": case.job.timeouts[0].timeout_ms,
+                "timeout_ms": case.timeouts[0].timeout_ms,
             },
             places={"pid": pids[0] if pids else ""},
         )
     )
 
 
+def _hung(case: Case, stuck: Sequence[Ended]) -> Ruling:
+    """The watchdog of a process did not come round any more: what it calls itself hangs."""
+    if first_cause(case) is not None:
+        return other("the watchdogs follow from an earlier error of NCCL")
+    ranks = sorted({each.rank for each in stuck if each.rank is not None})
+    who = some(ranks) if ranks else "a rank"
+    return wrong(
+        Found(
+            rule="LOG-048",
+            cause=causes_errors.TIMEOUT,
+            reason=f"PyTorch's watchdog itself hung on {who}: a call of CUDA or NCCL does not "
+            "return, or another thread holds the GIL in one",
+            hosts=tuple(dict.fromkeys(h for r in ranks if (h := host_of_rank(case, r)))),
+            evidence=tuple(case.where(each.at for each in stuck)),
+            measured={"stuck_ranks": ranks[:50]},
+        )
+    )
+
+
 def _desync(case: Case) -> Ruling:
-    if not case.job.timeouts:
-        return right() if case.job.progress else other("no line of PyTorch's watchdog")
+    if not case.timeouts:
+        return right() if case.progress else other("no line of PyTorch's watchdog")
     groups = _waits(case)
     apart = {
         group: waits for group, waits in groups.items() if len(waits) > 1 and _is_one(case, group)
@@ -177,7 +197,7 @@ def _desync(case: Case) -> Ruling:
     said = ", ".join(f"{op} number {seq}" for seq, op in sorted(waits)[:4])
     members = [t for each in waits.values() for t in each]
     ranks = sorted({t.rank for t in members})
-    hosts = tuple(dict.fromkeys(h for r in ranks[:200] if (h := _host(case, r))))
+    hosts = tuple(dict.fromkeys(h for r in ranks[:200] if (h := host_of_rank(case, r))))
     return wrong(
         Found(
             rule="LOG-049",

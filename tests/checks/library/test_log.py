@@ -1255,6 +1255,35 @@ def test_a_group_whose_init_has_no_end_is_no_healthy_job() -> None:
     assert (growing.kind, growing.rule) == (Kind.UNDECIDABLE, "LOG-014")
 
 
+OVER_NCCL = {
+    "RuntimeError: NCCL error in: /opt/torch/lib/c10d/ProcessGroupNCCL.cpp:784, unhandled system error, NCCL version 2.7.8\n": "LOG-056",
+    "[rank3]: torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1691, remote process exited or there was a network error, NCCL version 2.21.5\nLast error:\n\n": "LOG-056",
+    "[rank3]: torch.distributed.DistBackendError: [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Connection reset by peer\n": "LOG-056",
+    "[rank3]:[E709 ProcessGroupNCCL.cpp:523] [Rank 3] To avoid data inconsistency, we are taking the entire process down.\n": "LOG-056",
+    "[rank3]:[E709 ProcessGroupNCCL.cpp:1709] [PG ID 0 PG GUID 0(default_pg) Rank 3] Heartbeat monitor timed out! Process will be terminated after dumping debug info. workMetaList_.size()=3\n": "LOG-048",
+    "[rank3]:[F709 ProcessGroupNCCL.cpp:1413] [PG ID 0 PG GUID 0(default_pg) Rank 3] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.\n": "LOG-048",
+}
+
+
+@pytest.mark.parametrize("line", OVER_NCCL)
+def test_a_process_that_pytorch_ended_is_no_healthy_job(line: str) -> None:
+    (found,) = judged(GOOD + line).verdicts
+    assert (found.rule, found.status) == (OVER_NCCL[line], Status.FAIL)
+    assert found.hosts == (("n2",) if "[rank3]" in line else ())
+    # What says more comes first.
+    known = judged(GOOD + line + R0.warn(COMPLETED.format(12))).verdicts
+    assert [verdict.rule for verdict in known] == ["LOG-032/033"]
+    again = judged(GOOD + line + job(ranks(pid=900), comm="0xabc")).verdicts
+    assert [verdict.status for verdict in again] == [Status.PASS]
+
+
+def test_a_time_out_before_a_restart_is_not_one_of_the_last_attempt() -> None:
+    hang = hung(0, 7) + hung(2, 7) + hung(3, 7) + dumped(1, 6)
+    assert judged(GOOD + hang).verdicts[0].rule == "LOG-048"
+    again = judged(GOOD + hang + job(ranks(pid=900), comm="0xabc")).verdicts
+    assert [verdict.status for verdict in again] == [Status.PASS]
+
+
 def test_watchdogs_are_those_of_the_job_whose_lines_they_stand_beside() -> None:
     hang = hung(0, 7) + hung(2, 7) + hung(3, 7) + dumped(1, 6)
     log = read_all({"a.log": GOOD, "b.log": job(OTHERS, comm="0xb0b") + hang})
