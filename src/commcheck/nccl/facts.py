@@ -158,7 +158,7 @@ class Comm:
     nranks: int
     order: int
     members: dict[int, Member] = field(default_factory=dict)
-    sizes: set[int] = field(default_factory=set)
+    sizes: dict[int, dict[str, At]] = field(default_factory=dict)  # as its ranks say it, by host
     nodes: int | None = None
     nodes_at: At | None = None
     mnnvl: bool | None = None

@@ -185,19 +185,25 @@ def _sizes(case: Case) -> Ruling:
     differ = [comm for comm in case.comms if len(comm.sizes) > 1]
     if not errors and not differ:
         return right()
-    reason = (
-        short(errors[0])
-        if errors
-        else f"ranks of one communicator say {sorted(differ[0].sizes)} ranks"
-    )
     hosts = hosts_of(case, errors)
+    places = [error.at for error in errors]
+    if errors:
+        reason = f"{short(errors[0])}{on(hosts)}"
+    else:
+        by_size = sorted(differ[0].sizes.items())
+        said = ", ".join(
+            f"{size} on {fold_hosts(map(case.machine, where))}" for size, where in by_size
+        )
+        reason = f"ranks of one communicator do not agree how many they are: {said}"
+        hosts = tuple(dict.fromkeys(case.machine(h) for _, where in by_size for h in where))
+        places = [next(iter(where.values())) for _, where in by_size]
     return wrong(
         Found(
             rule="LOG-015",
             cause=causes.WORLD_SIZE,
-            reason=f"{reason}{on(hosts)}",
+            reason=reason,
             hosts=hosts,
-            evidence=tuple(case.where(e.at for e in errors)),
+            evidence=tuple(case.where(places)),
         )
     )
 

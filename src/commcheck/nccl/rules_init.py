@@ -152,6 +152,10 @@ def _world_stuck(case: Case) -> Ruling:
         return unknown("a file ends in the middle of a line", "read the whole file")
     if len(comm.members) < comm.nranks:
         return other("ranks are missing: that the others wait is its consequence (LOG-013)")
+    if len(comm.sizes) > 1:
+        return other(
+            "ranks do not agree how many they are: that they wait follows from it (LOG-015)"
+        )
     errors = {error.proc for error in case.errors if case.ended(error)}
     if any(m.proc in errors for _, m in stuck) or case.networks.keys() > {case.network}:
         return other("init ended in an error that another rule names")

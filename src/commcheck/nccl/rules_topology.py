@@ -218,6 +218,7 @@ def _rails(case: Case) -> Ruling:
             )
             for nic in nics
         }
+        seen = counts
         rails = {rail.partition("/")[0] for rail in case.expected(host).nics or ()}
         if rails:  # a NIC that is none of them, for storage, has nothing to carry
             counts = {name: n for name, n in counts.items() if rails & set(name.split("+"))}
@@ -228,10 +229,15 @@ def _rails(case: Case) -> Ruling:
             continue
         judged = True
         idle = [name for name, n in counts.items() if n == 0]
-        if not counts or (not idle and max(counts.values()) <= UNEVEN * min(counts.values())):
+        strange = [name for name, n in seen.items() if n and rails and name not in counts]
+        even = not idle and max(counts.values(), default=0) <= UNEVEN * min(
+            counts.values(), default=0
+        )
+        if not strange and (not counts or even):
             continue
         sure = bool(idle and rails)
         told = ", ".join(f"{name} {n}" for name, n in counts.items())
+        told += f"; and {', '.join(strange)}, declared as no rail, carry some" if strange else ""
         found.append(
             Found(
                 rule="LOG-024",
@@ -240,7 +246,7 @@ def _rails(case: Case) -> Ruling:
                 reason=f"NICs of {host} carry uneven numbers of channels: {told}",
                 hosts=(host,),
                 evidence=tuple(case.where(m.proc.nics_at for m in members)),
-                measured={"send_channels_by_nic": counts},
+                measured={"send_channels_by_nic": seen},
             )
         )
     if not judged:

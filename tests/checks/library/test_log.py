@@ -1255,6 +1255,31 @@ def test_a_group_whose_init_has_no_end_is_no_healthy_job() -> None:
     assert (growing.kind, growing.rule) == (Kind.UNDECIDABLE, "LOG-014")
 
 
+def test_ranks_that_do_not_agree_how_many_they_are() -> None:
+    text = "".join(
+        line.replace("nranks 4", "nranks 8") if line.startswith("n2") else line
+        for line in job(complete=False).splitlines(keepends=True)
+    )
+    (found,) = judged(text).verdicts
+    assert (found.rule, found.hosts) == ("LOG-015", ("n1", "n2"))
+    assert found.reason.endswith("do not agree how many they are: 4 on n1, 8 on n2")
+    assert found.measured["evidence"]
+
+
+def test_a_nic_that_is_no_rail_and_carries_channels_is_told() -> None:
+    text = job(ranks(each=4), nics=3)
+    rails = {"nics": ["mlx5_0", "mlx5_1"], **ROCE}
+    assert judged(text, **rails).rulings["LOG-024"].state == "right"
+    moved = text.replace("via NET/IB/1", "via NET/IB/2")
+    (one, _) = judged(moved, **rails).rulings["LOG-024"].found
+    assert one.status is Status.FAIL
+    assert one.reason.endswith("mlx5_0 1, mlx5_1 0; and mlx5_2, declared as no rail, carry some")
+    both = text.replace("Channel 00/0", "Channel 02/0").replace("via NET/IB/0", "via NET/IB/2")
+    extra = "".join(line for line in both.splitlines(True) if " via NET/IB/2" in line)
+    (warned, _) = judged(text + extra, **rails).rulings["LOG-024"].found
+    assert warned.status is Status.WARN
+
+
 OVER_NCCL = {
     "RuntimeError: NCCL error in: /opt/torch/lib/c10d/ProcessGroupNCCL.cpp:784, unhandled system error, NCCL version 2.7.8\n": "LOG-056",
     "[rank3]: torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1691, remote process exited or there was a network error, NCCL version 2.21.5\nLast error:\n\n": "LOG-056",
