@@ -62,8 +62,7 @@ class Case:
     def name(self) -> str:
         """How reports call one job of several."""
         ranks = self.world.nranks if self.world else len(self.procs)
-        on = f" on {fold_hosts(self.hosts)}" if self.hosts else ""
-        return f"job of {many(ranks, 'rank')}{on}"
+        return f"job of {many(ranks, 'rank')} on {fold_hosts(self.hosts) or 'unknown hosts'}"
 
     @cached_property
     def attempts(self) -> int:

@@ -275,6 +275,7 @@ class Job:
     torch_version: tuple[int, int, int] | None = None
     simple_order: dict[str, At] = field(default_factory=dict)
     retrying: int = 0
+    refused: dict[str, str] = field(default_factory=dict)  # peers tried again, and why
     ring_steps: int = 0
     file_age_s: dict[int, float] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)  # why a file's rest was not read

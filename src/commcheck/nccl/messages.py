@@ -82,6 +82,7 @@ _PROVIDER: Final = regex(
     r"NET/OFI Selected [Pp]rovider is ([\w;-]{1,60})(?:.{0,80}\(found (\d{1,4}) nics?\))?"
 )
 _LADDER: Final = regex(r"[\w./+-]{1,200}:\d{1,6}(?: \(\w+\))? -> ([1-68])\b.{0,40}")
+_AGAIN: Final = regex(r"connect to (\S{1,80})<\d{1,5}> returned ([A-Z][\w ]{1,60}), retrying")
 _NVLS: Final = regex(r"NVLS multicast support is (not )?available on dev \d+.*")
 
 
@@ -279,6 +280,9 @@ def _at_info(desk: Desk, proc: Process, _tid: int, text: str, at: At, when: str,
         return
     if "retrying" in text:
         desk.job.retrying += 1
+        again = _AGAIN.search(text)
+        if again is not None and len(desk.job.refused) < SAMPLES_MOST:
+            desk.job.refused[again[1]] = again[2]
         return
     found = errors.classify(text)
     if found is not None and errors.told_at_info(found[0].kind):
@@ -350,6 +354,8 @@ HANDLERS: Final[dict[str, Handler]] = {
     "P2P": _p2p,
     "Could": _at_info,
     "Call": _at_info,
+    "socketStartConnect:": _at_info,  # from 2.24 on
+    "socketPollConnect:": _at_info,
     "Failed": _at_info,
     "XML": _at_info,
 }

@@ -119,13 +119,20 @@ def _stuck(case: Case) -> Ruling:
             reason=f"{some([rank for rank, _ in stuck])} of a communicator of {comm.nranks}, which "
             "is not the largest, began init and did not end it"
             + (f", {some(absent)} did not come" if absent else "")
-            + f"; the last line of {first.label} is at {case.job.where(first.last)}{more}",
+            + f"; the last line of {first.label} is at {case.job.where(first.last)}"
+            f"{_refused(case)}{more}",
             hosts=tuple(dict.fromkeys(case.machine(m.proc.host) for _, m in stuck)),
             evidence=tuple(case.where(m.at for _, m in stuck)),
             measured={"stuck_communicators": len(groups)},
             places={"pid": first.pid},
         )
     )
+
+
+def _refused(case: Case) -> str:
+    """Peers to which connections were tried again and again."""
+    told = [f"{peer} ({why})" for peer, why in list(case.job.refused.items())[:3]]
+    return f"; tried again: connections to {', '.join(told)}" if told else ""
 
 
 def _waiting(comm: Comm) -> list[tuple[int, Member]]:
@@ -169,7 +176,7 @@ def _world_stuck(case: Case) -> Ruling:
             cause=causes.INIT_STUCK,
             reason=f"{len(stuck)} of {len(comm.members)} ranks began init and did not end it: "
             f"{some(sorted(ranks))}; the last line of rank {few[0][0]} is at "
-            f"{case.job.where(first.last)}",
+            f"{case.job.where(first.last)}{_refused(case)}",
             hosts=hosts,
             evidence=tuple(case.where(m.proc.last for _, m in few)),
             measured={"stuck_ranks": sorted(ranks)[:200]},

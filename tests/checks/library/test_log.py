@@ -1280,6 +1280,27 @@ def test_a_nic_that_is_no_rail_and_carries_channels_is_told() -> None:
     assert warned.status is Status.WARN
 
 
+def test_who_is_tried_again_stands_beside_an_init_that_has_no_end() -> None:
+    line = "socketPollConnect: connect to 192.0.2.9<41234> returned Connection refused, retrying (3/34) after sleep for 300 msec"
+    (found,) = judged(job(complete=False) + R0.info(line)).verdicts
+    assert found.rule == "LOG-014"
+    assert found.reason.endswith("tried again: connections to 192.0.2.9 (Connection refused)")
+    assert (
+        judged(R0.info(line) + GOOD).rulings["LOG-012"].why.startswith("tried again: 1 connection")
+    )
+
+
+def test_of_two_jobs_a_host_has_a_part_each() -> None:
+    other = [Rank(host, 500 + dev, dev + 2) for host in ("n1", "n2") for dev in range(2)]
+    both = of_host("n1", GOOD + job(other, comm="0xb0b"))
+    (verdict,) = on_host(NOTHING, running=running(both))
+    assert verdict.status is Status.PASS
+    assert verdict.reason.count("all 2 ranks of this host came up") == 2
+    idle = of_host("n1", GOOD + job(other, comm="0xb0b", connect=False))
+    (doubt,) = on_host(NOTHING, running=running(idle))
+    assert doubt.kind is Kind.UNDECIDABLE
+
+
 OVER_NCCL = {
     "RuntimeError: NCCL error in: /opt/torch/lib/c10d/ProcessGroupNCCL.cpp:784, unhandled system error, NCCL version 2.7.8\n": "LOG-056",
     "[rank3]: torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1691, remote process exited or there was a network error, NCCL version 2.21.5\nLast error:\n\n": "LOG-056",
