@@ -16,7 +16,7 @@ from commcheck.jobs import perftest, rdma, simulate, sweep
 from commcheck.jobs.bound import Fabric
 from commcheck.jobs.offline import Told, read_runs
 from commcheck.jobs.perftest import Perftest
-from commcheck.jobs.proof import Asked
+from commcheck.jobs.proof import Asked, meaning
 from commcheck.jobs.reading import Sweep
 from commcheck.model import Kind, Status, Verdict
 from tests.jobs.recordings import FAILURES, GPU, RECORDED, SWEEPS, cases_of, text_of
@@ -250,6 +250,84 @@ def test_the_warning_before_a_crash_is_what_is_told(warning: str) -> None:
     first = run.first_failure
     assert first is not None
     assert (run.state, first.slug, first.host) == ("crashed", WARNINGS[warning], "gpu-a02")
+
+
+LAUNCHERS = {
+    "srun: error: gpu-a02: task 11: Out Of Memory": (
+        "host-out-of-memory",
+        "gpu-a02",
+        "crashed",
+        "cgroup",
+    ),
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have been OOM Killed.": (
+        "host-out-of-memory",
+        None,
+        "crashed",
+        "cgroup",
+    ),
+    "srun: error: gpu-a02: tasks 8-15: Killed": (
+        "killed-by-signal",
+        "gpu-a02",
+        "crashed",
+        "from outside",
+    ),
+    "srun: error: gpu-a02: task 11: Bus error (core dumped)": (
+        "killed-by-signal",
+        "gpu-a02",
+        "crashed",
+        "/dev/shm",
+    ),
+    "[gpu-a02:42824] Signal: Bus error (7)": ("killed-by-signal", "gpu-a02", "crashed", "/dev/shm"),
+    "mpirun noticed that process rank 11 with PID 42824 on node gpu-a02 exited on signal 9 (Killed).": (
+        "killed-by-signal",
+        "gpu-a02",
+        "crashed",
+        "from outside",
+    ),
+    "srun: error: Node failure on gpu-a02": ("daemon-lost", "gpu-a02", "crashed", "lost a host"),
+    "slurmstepd: error: *** STEP 123.0 ON gpu-a01 CANCELLED AT 2026-03-04T09:12:31 DUE TO TIME LIMIT ***": (
+        "launcher-timeout",
+        None,
+        "timeout",
+        "",
+    ),
+    "srun: error: gpu-a02: task 11: Exited with exit code 1": (
+        "exit-status",
+        "gpu-a02",
+        "crashed",
+        "",
+    ),
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 42824 RUNNING AT gpu-a02\n=   EXIT CODE: 9": (
+        "hydra-terminated",
+        "gpu-a02",
+        "crashed",
+        "",
+    ),
+    "./all_reduce_perf: symbol lookup error: ./all_reduce_perf: undefined symbol: ncclCommWindowRegister": (
+        "library-mismatch",
+        None,
+        "crashed",
+        "built for other libraries",
+    ),
+    "./all_reduce_perf: /lib/libc.so.6: version `GLIBC_2.34' not found (required by ./all_reduce_perf)": (
+        "library-mismatch",
+        None,
+        "crashed",
+        "built for other libraries",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", LAUNCHERS)
+def test_what_a_launcher_says_of_a_run_that_broke(said: str) -> None:
+    name = "02_allreduce_2node_16xh100_400g_ring_good.txt"
+    begun = "".join(text_of(name).splitlines(keepends=True)[:28])
+    run = run_of(f"{begun}{said}\n", GPU)
+    slug, host, state, means = LAUNCHERS[said]
+    first = run.first_failure
+    assert first is not None
+    assert (first.slug, first.host, run.state) == (slug, host, state)
+    assert means in meaning(first)
 
 
 def test_what_nccl_goes_on_after_is_no_crash() -> None:

@@ -333,6 +333,18 @@ def test_a_run_that_did_not_prove_itself_is_an_error(made: Sweep, asked: Asked, 
     assert "busbw_gbytes" not in verdict.measured
 
 
+def test_a_run_on_fewer_hosts_was_built_with_mpi_all_the_same() -> None:
+    (fewer,) = sweep.judge(run(GOOD), RING, Asked(nranks=32))
+    assert (fewer.cause, fewer.reason) == (
+        causes.OTHER_RUN,
+        "16 ranks took part, 32 were asked for",
+    )
+    (hosts,) = sweep.judge(run(GOOD), RING, Asked(host_count=4))
+    assert hosts.cause == causes.OTHER_RUN
+    (alone,) = sweep.judge(run(GOOD, 1), RING, Asked(nranks=16))
+    assert alone.cause == causes.NO_MPI
+
+
 def test_what_was_asked_for_passes() -> None:
     asked = Asked(
         collective="all_reduce",

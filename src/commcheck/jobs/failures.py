@@ -30,6 +30,8 @@ def _p(slug: str, form: str, *, consequence: bool = False) -> _Pattern:
     return _Pattern(slug, regex(form), consequence)
 
 
+_TASK: Final = r"srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+)[\d,-]*: "
+
 # Named groups host and rank go to the failure, all others to its detail. First match wins.
 _PATTERNS: Final = (
     # --- ssh and the shell on the far side
@@ -60,6 +62,16 @@ _PATTERNS: Final = (
         r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>[\w.-]+) "
         r"exited on signal (?P<signal>\d+)",
     ),
+    _p("killed-by-signal", r"\[(?P<host>[\w.-]+):\d+\] Signal: (?P<signal>[A-Z][\w ]+) \(\d+\)"),
+    _p("mpi-abort", r"MPI_ABORT was invoked on rank (?P<rank>\d+)", consequence=True),
+    # --- Slurm
+    _p("host-out-of-memory", _TASK + r"Out Of Memory"),
+    _p("host-out-of-memory", r"Detected \d+ oom[_-]kill event"),
+    _p("killed-by-signal", _TASK + r"(?P<signal>Killed|Segmentation fault|Bus error|Aborted)"),
+    _p("exit-status", _TASK + r"Exited with exit code (?P<exit_code>\d+)", consequence=True),
+    _p("launcher-timeout", r"CANCELLED AT \S+ DUE TO TIME LIMIT"),
+    _p("daemon-lost", r"srun: error: Node failure on (?P<host>[\w.-]+)"),
+    _p("daemon-lost", r"CANCELLED AT \S+ DUE TO NODE FAILURE", consequence=True),
     _p("srun-no-pmi", r"OMPI was not built with SLURM's PMI|direct launched using \"srun\""),
     _p("daemons-not-started", r"unable to reliably start one or more daemons", consequence=True),
     _p("exit-status", r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]", consequence=True),
@@ -75,6 +87,8 @@ _PATTERNS: Final = (
         "library-missing",
         r"(?<!\S)(?P<program>\S+): error while loading shared libraries: (?P<library>[\w.+-]+)",
     ),
+    _p("library-mismatch", r"(?P<program>\S+): symbol lookup error: .*undefined symbol"),
+    _p("library-mismatch", r"version `(?P<version>[\w.]+)' not found \(required by"),
     # --- nccl-tests
     _p(
         "cuda-out-of-memory",
@@ -142,6 +156,8 @@ _DETAILS: Final = (
     ("hostfile-missing", "path", regex(r"^ {4}(/\S+)$")),
     ("daemon-lost", "host", regex(r"Remote daemon: .* on node ([\w.-]+)")),
     ("launcher-timeout", "seconds", regex(r"Timeout: (\d+) seconds")),
+    ("hydra-terminated", "host", regex(r"RUNNING AT ([\w.-]+)")),
+    ("hydra-terminated", "exit_code", regex(r"EXIT CODE: +(\d+)")),
     ("exit-status", "exit_code", regex(r"Exit code: +(\d+)")),
 )
 _DETAIL_LINES: Final = 14
