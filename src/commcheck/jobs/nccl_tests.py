@@ -21,6 +21,7 @@ from commcheck.jobs.lines import Line, lines_of, without_nccl
 from commcheck.jobs.nccl_rows import Columns
 from commcheck.jobs.reading import COLLECTIVES, Failure, Rank, Row, State, Sweep
 from commcheck.lazy import dataclass, regex
+from commcheck.report.counts import many
 
 _CONFIG: Final = regex(
     r"#? ?nThread (?P<threads>\d+) nGpus (?P<gpus>\d+) minBytes (?P<min>\d+) maxBytes (?P<max>\d+) "
@@ -292,7 +293,7 @@ def _problems(draft: _Draft, rows: Sequence[Row], expected: int | None) -> tuple
     if not draft.averages or not draft.out_of_bounds:
         return ()
     if expected is not None and len(rows) != expected:
-        found.append(f"{len(rows)} rows are there, and its options ask for {expected}")
+        found.append(f"it has {many(len(rows), 'row')}, and its options ask for {expected}")
     cells = [half.busbw for row in rows for half in row.halves]
     average = draft.averages[-1]
     if cells and abs(sum(cells) / len(cells) - average) > 0.005 + 0.01 * abs(average):

@@ -86,8 +86,8 @@ def disproved(sweep: Sweep, asked: Asked) -> Verdict | None:
     if sweep.state is State.NOT_MULTI_RANK:
         return _error(
             "NotMultiRank",
-            f"{sweep.tables} processes ran for themselves as rank 0: built without MPI, or against "
-            "another MPI; nothing crossed the network",
+            f"{many(sweep.tables, 'process', 'processes')} ran alone as rank 0: built without MPI, "
+            "or against another MPI; nothing crossed the network",
             causes.NO_MPI,
         )
     if sweep.state in _STATES:
@@ -162,7 +162,8 @@ def _broken(sweep: Sweep) -> Verdict:
     if sweep.rows:
         last = sweep.rows[-1]
         of = f" of {sweep.expected_rows}" if sweep.expected_rows else ""
-        reason += f" after {len(sweep.rows)}{of} sizes, the last good one {size_text(last.size)}"
+        sizes = "size" if len(sweep.rows) == 1 and not of else "sizes"
+        reason += f" after {len(sweep.rows)}{of} {sizes}, the last good one {size_text(last.size)}"
     if failure is not None:
         where = f"{failure.host}: " if failure.host and failure.host not in failure.text else ""
         meant = meaning(failure)
