@@ -32,6 +32,8 @@ How the rules are read:
 - LOG-057, LOG-058: what the plugins of clouds say: Google's checker of settings, EFA's peers.
 - HLOG-001 to HLOG-008: HCCL: the first error, who waits for whom, heartbeat, TLS.
 - DIAG-001 to DIAG-014: the report of NCCL's own diagnostics (2.31 and newer).
+- Jobs that share no process are judged each, of a job that was restarted the last attempt; where no
+  communicator has all ranks, the largest one across hosts stands for them.
 - A rule that lacks its lines is not judged, and says what to turn on. Nothing is concluded from
   the absence of lines where only some ranks, or a de-duplicated stream, were read.
 
@@ -100,6 +102,7 @@ from commcheck.nccl.causes_errors import (
     DUPLICATE_GPU,
     FORCED,
     GPU_MEMORY,
+    GPU_UNREGISTERED,
     MEMLOCK,
     MISMATCH,
     MNNVL,
@@ -301,6 +304,7 @@ CHECK = Check(
         QP_SETUP,
         UNREACHED,
         MEMLOCK,
+        GPU_UNREGISTERED,
         ASYNC_EVENT,
         SHM,
         DUPLICATE_GPU,

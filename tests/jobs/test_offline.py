@@ -55,6 +55,43 @@ def test_rails_are_read_from_nccls_lines() -> None:
     assert analyse_sweeps(files("02"), Told(nic_gbits=400)).results[0].status is Status.SKIP
 
 
+def test_the_longest_list_of_nics_gives_the_bound_and_the_shortest_the_fault(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "sweep.txt"
+    listed = "gpu-a0{}:1:2 [0] NCCL INFO NET/IB : Using {} [RO]; OOB eth0:192.0.2.11<0>\n"
+    nics = [f"[{n}]mlx5_{n}:1/RoCE" for n in range(8)]
+    few = listed.format(1, " ".join(nics)) + listed.format(2, " ".join(nics[:4]))
+    path.write_text(few + (RECORDED / "17_allreduce_2node_one_nic_absent.txt").read_text())
+    analysis = analyse_sweeps([path], Told(nic_gbits=400))
+    verdict = analysis.results[0].findings[0].verdict
+    assert verdict.status is Status.FAIL
+    assert "it is 'few-nics': NCCL lists 4 NICs of 8" in verdict.reason
+    assert any("8 rails, as NCCL lists them" in note for note in analysis.notes)
+
+
+def test_ranks_that_the_text_does_not_name_may_be_told(tmp_path: Path) -> None:
+    """A table pasted without its head."""
+    lines = (RECORDED / "02_allreduce_2node_16xh100_400g_ring_good.txt").read_text().splitlines()
+    table = [line for line in lines if "Rank" not in line and not line.startswith("# n")]
+    path = tmp_path / "table.txt"
+    path.write_text("\n".join(table) + "\n")
+    told = replace(TOLD, nranks=16, hosts=2, collective="all_reduce")
+    assert analyse_sweeps([path], told).results[0].status is Status.PASS
+    asked = analyse_sweeps([path], replace(TOLD, collective="all_reduce")).results[0].worst.verdict
+    assert "--ranks N --hosts N" in asked.reason
+
+
+def test_what_a_nic_said_while_it_ran_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.txt"
+    warning = "[2026-04-22 21:34:20] gpu-a01:1:2 [0] net_ib.cc:1 NCCL WARN "
+    warning += "NET/IB : mlx5_3:1 Got async error event: port error\n"
+    path.write_text(warning + (RECORDED / "04_allgather_2node_16xh100_400g_good.txt").read_text())
+    analysis = analyse_sweeps([path], TOLD)
+    assert analysis.results[0].status is Status.PASS
+    assert any("mlx5_3:1 Got async error event: port error" in note for note in analysis.notes)
+
+
 def test_what_is_too_little_for_one_nic_fails_without_the_number_of_rails() -> None:
     analysis = analyse_sweeps(files("05"), Told(nic_gbits=400))
     assert analysis.results[0].findings[0].verdict.status is Status.FAIL

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a line of a log is not broken
 """Every recording yields its facts and its verdict, also behind other prefixes and cut anywhere."""
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from commcheck.jobs import perftest, rdma, simulate, sweep
 from commcheck.jobs.bound import Fabric
 from commcheck.jobs.offline import Told, read_runs
 from commcheck.jobs.perftest import Perftest
-from commcheck.jobs.proof import Asked
+from commcheck.jobs.proof import Asked, meaning
 from commcheck.jobs.reading import Sweep
 from commcheck.model import Kind, Status, Verdict
 from tests.jobs.recordings import FAILURES, GPU, RECORDED, SWEEPS, cases_of, text_of
@@ -181,6 +182,17 @@ PREFIXES = (
     "[pod/sweep-launcher-x7/mpi] ",
     "2026-03-04T09:12:31.123456789Z [1,0]<stdout>:",
     "\x1b[32m",
+    # Of what no launcher is known: times, hosts, containers, pastes.
+    "2026-03-04 09:12:31,123 INFO ",
+    "trainer-1  | ",
+    "gpu-a01: ",
+    "2026-03-04T09:12:31Z\t",
+    "2026-03-04T09:12:31.123456789+00:00 stdout F ",
+    "[1,mpirank:0,algo-1]<stdout>:",
+    "logs/sweep.log:",
+    "(main pid=581, ip=192.0.2.7) ",
+    "> ",
+    "    ",
 )
 PREFIXED = (
     "01_allreduce_1node_8xh100_good.txt",
@@ -201,6 +213,138 @@ def test_prefixes_change_nothing(name: str, prefix: str) -> None:
     assert (run.state, run.rows, run.hosts) == (plain.state, plain.rows, plain.hosts)
     assert run.problems == ()
     assert len(run.log) == len(plain.log)
+
+
+def test_a_prefix_whose_numbers_change_is_one_prefix() -> None:
+    name = "02_allreduce_2node_16xh100_400g_ring_good.txt"
+    lines = text_of(name).splitlines()
+    for form in ("2026-03-04 09:12:{0:02} ", "/tmp/out.log:{0}:"):
+        text = "".join(f"{form.format(at % 60)}{line}\n" for at, line in enumerate(lines, 1))
+        assert run_of(text, GPU).rows == run_of(text_of(name), GPU).rows
+    docker = "".join(json.dumps({"log": f"{line}\n", "stream": "stdout"}) + "\n" for line in lines)
+    assert run_of(docker, GPU).rows == run_of(text_of(name), GPU).rows
+
+
+HEAD = "gpu-a02:42824:42901 [3] {} NCCL WARN "
+STAMPED = f"[2026-04-22 21:34:20] {HEAD}"
+WARNINGS = {
+    f"{HEAD}NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129": "ib-retry-exceeded",
+    f"{STAMPED}NET/IB: Got completion from peer 192.0.2.11<4000> with status=12 opcode=0 len=0 vendor err 129 (Send) hca mlx5_3": "ib-retry-exceeded",
+    f"{STAMPED}NET/IB: Got completion from peer 192.0.2.11<4000> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) reqSize=0 vendor_err=129 req_type=Send hca mlx5_3": "ib-retry-exceeded",
+    f"{STAMPED}NET/IB: Got completion from peer 192.0.2.11<4000> with status=IBV_WC_LOC_PROT_ERR(4) opcode=IBV_WC_SEND(0) vendor_err=81 hca mlx5_3": "ib-completion-error",
+    f"{STAMPED}socketPollConnect: connect to 192.0.2.9<4000> returned Connection refused, exceeded error retry count after 35 attempts": "bootstrap-connect",
+    f"{STAMPED}Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_3:1, curr state INIT": "nccl-modify-qp",
+    f"{STAMPED}Call to ibv_reg_mr failed with error Cannot allocate memory": "nccl-verbs-memory",
+    f"{STAMPED}Error: failed to extend /dev/shm/nccl-WQ7rVl to 33030532 bytes, error: No space left on device (28)": "nccl-shm-size",
+    f"{STAMPED}NET/IB : mlx5_3:1 async fatal event on QP (0x7f): local access violation work queue error": "nccl-async",
+}
+
+
+@pytest.mark.parametrize("warning", WARNINGS)
+def test_the_warning_before_a_crash_is_what_is_told(warning: str) -> None:
+    """Since 2.26 a warning bears a time; its words moved in 2.18, 2.20, 2.22, 2.24 and 2.28."""
+    name = "02_allreduce_2node_16xh100_400g_ring_good.txt"
+    begun = text_of(name).splitlines(keepends=True)[:28]
+    ended = "gpu-a02: Test NCCL failure common.cu:303 'remote process exited / '\n"
+    run = run_of("".join(begun) + f"\n{warning.format('net_ib.cc:12')}\n{ended}", GPU)
+    first = run.first_failure
+    assert first is not None
+    assert (run.state, first.slug, first.host) == ("crashed", WARNINGS[warning], "gpu-a02")
+
+
+LAUNCHERS = {
+    "srun: error: gpu-a02: task 11: Out Of Memory": (
+        "host-out-of-memory",
+        "gpu-a02",
+        "crashed",
+        "cgroup",
+    ),
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have been OOM Killed.": (
+        "host-out-of-memory",
+        None,
+        "crashed",
+        "cgroup",
+    ),
+    "srun: error: gpu-a02: tasks 8-15: Killed": (
+        "killed-by-signal",
+        "gpu-a02",
+        "crashed",
+        "from outside",
+    ),
+    "srun: error: gpu-a02: task 11: Bus error (core dumped)": (
+        "killed-by-signal",
+        "gpu-a02",
+        "crashed",
+        "/dev/shm",
+    ),
+    "[gpu-a02:42824] Signal: Bus error (7)": ("killed-by-signal", "gpu-a02", "crashed", "/dev/shm"),
+    "mpirun noticed that process rank 11 with PID 42824 on node gpu-a02 exited on signal 9 (Killed).": (
+        "killed-by-signal",
+        "gpu-a02",
+        "crashed",
+        "from outside",
+    ),
+    "srun: error: Node failure on gpu-a02": ("daemon-lost", "gpu-a02", "crashed", "lost a host"),
+    "slurmstepd: error: *** STEP 123.0 ON gpu-a01 CANCELLED AT 2026-03-04T09:12:31 DUE TO TIME LIMIT ***": (
+        "launcher-timeout",
+        None,
+        "timeout",
+        "",
+    ),
+    "srun: error: gpu-a02: task 11: Exited with exit code 1": (
+        "exit-status",
+        "gpu-a02",
+        "crashed",
+        "",
+    ),
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 42824 RUNNING AT gpu-a02\n=   EXIT CODE: 9": (
+        "hydra-terminated",
+        "gpu-a02",
+        "crashed",
+        "",
+    ),
+    "./all_reduce_perf: symbol lookup error: ./all_reduce_perf: undefined symbol: ncclCommWindowRegister": (
+        "library-mismatch",
+        None,
+        "crashed",
+        "built for other libraries",
+    ),
+    "./all_reduce_perf: /lib/libc.so.6: version `GLIBC_2.34' not found (required by ./all_reduce_perf)": (
+        "library-mismatch",
+        None,
+        "crashed",
+        "built for other libraries",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", LAUNCHERS)
+def test_what_a_launcher_says_of_a_run_that_broke(said: str) -> None:
+    name = "02_allreduce_2node_16xh100_400g_ring_good.txt"
+    begun = "".join(text_of(name).splitlines(keepends=True)[:28])
+    run = run_of(f"{begun}{said}\n", GPU)
+    slug, host, state, means = LAUNCHERS[said]
+    first = run.first_failure
+    assert first is not None
+    assert (first.slug, first.host, run.state) == (slug, host, state)
+    assert means in meaning(first)
+
+
+def test_what_nccl_goes_on_after_is_no_crash() -> None:
+    name = "02_allreduce_2node_16xh100_400g_ring_good.txt"
+    warnings = (
+        "NET/IB : mlx5_3:1 Got async error event: port error",
+        "NET/IB : mlx5_3:1 Got async error event: port active",
+        "Failed to open libibverbs.so[.1]",
+    )
+    for warning in warnings:
+        run = run_of(f"{STAMPED.format('net_ib.cc:1')}{warning}\n{text_of(name)}", GPU)
+        assert run.state == "complete"
+    port, *others = (
+        run_of(f"{STAMPED.format('a.cc:1')}{w}\n{text_of(name)}", GPU) for w in warnings
+    )
+    assert [failure.slug for failure in port.failures] == ["nccl-async"]
+    assert all(run.failures == () for run in others)
 
 
 GLUED = (

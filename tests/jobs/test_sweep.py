@@ -181,6 +181,15 @@ def test_levels_of_the_network(peak: float, status: str, cause: str) -> None:
         ("h:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0",
          95, "collective-few-nics"),
         ("h:1:1 [0] NCCL INFO Using network IB", 2.8, "collective-slow"),
+        ("h:1:1 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.", 30,
+         "collective-tcp-fallback"),
+        ("h:1:1 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IBext_v8/0", 160,
+         "collective-no-gpudirect"),
+        ("h:1:1 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [send] via NET/AWS Libfabric/0/Shared",
+         160, "collective-no-gpudirect"),
+        ("h:1:1 [0] NCCL INFO NET/IB : Using " + " ".join(
+            f"[{n}]={{[0] mlx5_{2 * n}:1/RoCE, [1] mlx5_{2 * n + 1}:1/RoCE}}" for n in range(4))
+         + " [RO]; OOB eth0:192.0.2.11<0>", 190, "collective-half-bandwidth"),
     ],
 )  # fmt: skip
 def test_what_nccl_says_outweighs_the_curve(log: str, peak: float, cause: str) -> None:
@@ -322,6 +331,18 @@ def test_a_run_that_did_not_prove_itself_is_an_error(made: Sweep, asked: Asked, 
     (verdict,) = sweep.judge(made, RING, asked)
     assert (verdict.status, verdict.error) == (Status.ERROR, error)
     assert "busbw_gbytes" not in verdict.measured
+
+
+def test_a_run_on_fewer_hosts_was_built_with_mpi_all_the_same() -> None:
+    (fewer,) = sweep.judge(run(GOOD), RING, Asked(nranks=32))
+    assert (fewer.cause, fewer.reason) == (
+        causes.OTHER_RUN,
+        "16 ranks took part, 32 were asked for",
+    )
+    (hosts,) = sweep.judge(run(GOOD), RING, Asked(host_count=4))
+    assert hosts.cause == causes.OTHER_RUN
+    (alone,) = sweep.judge(run(GOOD, 1), RING, Asked(nranks=16))
+    assert alone.cause == causes.NO_MPI
 
 
 def test_what_was_asked_for_passes() -> None:

@@ -435,6 +435,15 @@ def test_several_attempts_make_no_rank_late(tmp_path: Path) -> None:
     assert judgement.rulings["HLOG-006"].state == "unknown"
 
 
+def test_time_outs_of_another_day_are_of_another_run(tmp_path: Path) -> None:
+    """``~/ascend/log`` keeps the plogs of all runs."""
+    first = waited(100, 0) + create(0, 2)
+    other = waited(102, 900) + create(2, 0, at_s=900)
+    assert judged(tmp_path, first + other).rulings["HLOG-006"].state == "wrong"
+    later = other.replace("2026-01-05", "2026-01-09")
+    assert judged(tmp_path, first + later).rulings["HLOG-006"].state == "unknown"
+
+
 # --- RoCE ---------------------------------------------------------------------------------------
 
 LOST = "[TaskExecStage][HeartbeatAbnormal][ROCE CQE ERROR]cqe error status[12], time:[2026-01-05 10:00:00.000001],localInfo{server[192.0.2.10],deviceId[1],deviceIp[198.51.100.1]}, remoteIP{server[192.0.2.11],deviceId[0],deviceIp[198.51.100.2]}"

@@ -68,6 +68,35 @@ def test_the_order_of_names_changes_nothing(tmp_path: Path) -> None:
     assert one.facts == other.facts
 
 
+def test_a_later_attempt_is_the_one_with_the_higher_pid(tmp_path: Path) -> None:
+    """Of names in the order of their letters 10050 came before 9900."""
+    failed = ranks(pid=9900)
+    texts = dict.fromkeys((*failed, *ranks(pid=10050)), "")
+    old = job(failed, complete=False, comm="0xaaa") + failed[0].warn(
+        "Cuda failure 2 'out of memory'"
+    )
+    for line in (old + job(ranks(pid=10050))).splitlines(keepends=True):
+        for rank in texts:
+            if line.startswith(f"{rank.host}:{rank.pid}:"):
+                texts[rank] += line
+    for rank, text in texts.items():
+        (tmp_path / f"nccl.{rank.host}.{rank.pid}").write_text(text)
+    analysis = analyse_logs([str(tmp_path)])
+    assert [f.verdict.status for f in analysis.results[0].findings] == [Status.PASS]
+    assert "not judged: 4 processes of earlier attempts" in analysis.notes
+
+
+def test_counts_and_their_nouns(tmp_path: Path) -> None:
+    one = ranks(("n1",), 1)
+    path = tmp_path / "job.log"
+    path.write_text(job(one))
+    screen = "\n".join(analyse_logs([str(path)]).screen)
+    assert "1 of 1 rank seen on n1, network IB, 1 communicator\n" in screen
+    assert " lines of 1 file read, " in screen
+    path.write_text(one[0].info("cudaDriverVersion 12090"))
+    assert "1 line of 1 file read, 1 of NCCL" in analyse_logs([str(path)]).screen
+
+
 def test_standard_input() -> None:
     found = read_logs(["-"], stdin=io.BytesIO(LOG.encode()))
     assert found.files == ["-"]

@@ -96,6 +96,12 @@ WRAPPED = {
     "colour": "\x1b[1;32m{}\x1b[0m",
     "stamp": "[2026-04-22 21:34:20] {}",
     "lightning": "INFO 10-27 07:48:16 worker.py:464] {}",
+    "gcloud": "2025-03-04T05:06:07.123456Z\t{}",
+    "grep": "logs/job-0.log:{}",
+    "grep-n": "12:{}",
+    "grep-Hn": "/var/log/nccl.n1.7:12:{}",
+    "cat-n": "    12\t{}",
+    "terminal": "{}      ",
 }
 
 
@@ -127,6 +133,7 @@ def test_wrappers_change_nothing(name: str) -> None:
         lambda text: json.dumps([{"insertId": "a", "textPayload": f"{line}\n"} for line in text.splitlines()], indent=2),
         lambda text: "".join(json.dumps({"labels": {"pod": "w"}, "line": line}) + "\n" for line in text.splitlines()),
         lambda text: "".join(json.dumps({"_source": {"message": line}}) + "\n" for line in text.splitlines()),
+        lambda text: "".join(json.dumps({"_HOSTNAME": "n7", "MESSAGE": line}) + "\n" for line in text.splitlines()),
         lambda text: json.dumps({"events": [{"message": line, "timestamp": 1} for line in text.splitlines()]}, indent=4),
         lambda text: "timestamp,message\n" + "".join(f'1747438790000,"{line}"\n' for line in text.splitlines()),
         lambda text: "message,pod\n" + "".join(f'"{line}",w-0\n' for line in text.splitlines()),
@@ -134,7 +141,7 @@ def test_wrappers_change_nothing(name: str) -> None:
         lambda text: "```\n" + "".join(f"> {line}\n" for line in text.splitlines()) + "```\n",
     ],
     ids=["crlf", "bom", "nul", "blank-lines", "utf-16", "redrawn", "docker", "shipper",
-         "gcp", "gcp-indented", "loki", "elastic", "cloudwatch", "csv", "csv-first", "csv-plain", "fenced"],
+         "gcp", "gcp-indented", "loki", "elastic", "journald", "cloudwatch", "csv", "csv-first", "csv-plain", "fenced"],
 )  # fmt: skip
 def test_dress_changes_nothing(change: object) -> None:
     assert callable(change)
@@ -145,7 +152,7 @@ def test_dress_changes_nothing(change: object) -> None:
 def test_json_of_an_unknown_form_is_said_to_be_that() -> None:
     text = "".join(json.dumps({"body": line}) + "\n" for line in PLAIN.splitlines())
     case = Case(read(text))
-    assert "lines are JSON of a form that is not read" in case.damaged
+    assert "lines of JSON in a form that is not read" in case.damaged
     assert case.turn_on_whole == "export the lines as plain text"
 
 

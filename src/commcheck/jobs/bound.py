@@ -94,9 +94,13 @@ def hosts_of(sweep: Sweep, asked_hosts: int | None = None) -> int | None:
 def expectation(sweep: Sweep, fabric: Fabric, hosts: int | None) -> tuple[Expectation | None, str]:
     """What the run is held against, or None and what is missing for it."""
     if sweep.collective is None:
-        return None, "say which collective it is: its output does not name it"
+        return None, "say which collective it is, --collective NAME: its output does not name it"
     if not sweep.nranks or not hosts:
-        return None, "say how many ranks ran on how many hosts: its output does not name them"
+        return (
+            None,
+            "say how many ranks ran on how many hosts, --ranks N --hosts N: its output does not "
+            "name them",
+        )
     if fabric.reference_gbytes is not None:
         text = f"{fabric.reference_gbytes:g} GB/s declared for this run"
         ceiling = None
@@ -152,7 +156,7 @@ def network(sweep: Sweep, fabric: Fabric, hosts: int) -> Expectation:
     used = sure * per_host
     most = used * nic
     hides, ceiling = 1.0, rails * fabric.ports * nic
-    text = f"{used:g} NICs x {line} = {most:g} GB/s"
+    text = f"{used:g} NIC{'' if used == 1 else 's'} x {line} = {most:g} GB/s"
     if sweep.collective == "all_reduce" and not _is_ring(fabric, sweep):
         # A tree sends less over the network than a ring: (R-1)/R over (N-1)/N.
         hides = (ranks - 1) / ranks / ((hosts - 1) / hosts)

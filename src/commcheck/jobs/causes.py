@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from commcheck.jobs.causes_runs import BROKEN_RUN as BROKEN_RUN
+from commcheck.jobs.causes_runs import NO_MPI as NO_MPI
+from commcheck.jobs.causes_runs import NOT_LAUNCHED as NOT_LAUNCHED
+from commcheck.jobs.causes_runs import OTHER_RUN as OTHER_RUN
 from commcheck.jobs.remedies import (
     BELOW,
-    BUILDS,
     COUNTERS,
     IDLE,
     NETWORK_LINES,
@@ -341,56 +344,6 @@ RDMA_PCIE: Final = Cause(
     ),
 )
 
-BROKEN_RUN: Final = Cause(
-    slug="collective-run-broken",
-    title=Words("The run did not end", "测试未正常结束"),
-    meaning=Words(
-        "The benchmark crashed, hung or was cut: its numbers are not judged.",
-        "测试程序崩溃、挂起或输出被截断：其数据不予判定。",
-    ),
-    remedies=(*NETWORK_LINES, *COUNTERS),
-)
-NOT_LAUNCHED: Final = Cause(
-    slug="collective-not-launched",
-    title=Words("The benchmark did not start", "测试程序未能启动"),
-    meaning=Words(
-        "The launcher or the program stopped before a result: nothing is known of the wire.",
-        "启动器或程序在得到首个结果前就停止：对网络一无所知。",
-    ),
-    remedies=(
-        look(
-            "",
-            "The line quoted in the reason says what is missing; mend that and run again.",
-            "原因中引用的那一行说明缺什么；修复后重试。",
-        ),
-    ),
-)
-NO_MPI: Final = Cause(
-    slug="collective-built-without-mpi",
-    title=Words("The benchmark was built without MPI", "测试程序编译时未启用 MPI"),
-    meaning=Words(
-        "Every process believes it is rank 0 of its own run: nothing crossed the network, however "
-        "good the numbers look.",
-        "每个进程都以为自己是独立运行的 0 号进程：无论数据多好看，都没有经过网络。",
-    ),
-    remedies=(
-        mend(
-            "make -C <NCCL-TESTS> MPI=1 MPI_HOME=<MPI>",
-            "Builds it with MPI, against the MPI that launches it.",
-            "启用 MPI 重新编译，且与启动所用的 MPI 一致。",
-            BUILDS,
-            accelerator="gpu",
-        ),
-        mend(
-            "make -C <CANN>/tools/hccl_test MPI_HOME=<MPI> ASCEND_DIR=<CANN>",
-            "Ascend: builds hccl_test against the MPI that launches it.",
-            "昇腾：用启动所用的 MPI 编译 hccl_test。",
-            BUILDS,
-            accelerator="npu",
-        ),
-    ),
-)
-
 SIGNATURES: Final = (
     WRONG_DATA,
     TCP,
@@ -409,6 +362,7 @@ SIGNATURES: Final = (
     DIP,
     LATENCY,
     NO_MPI,
+    OTHER_RUN,
     BROKEN_RUN,
     NOT_LAUNCHED,
 )

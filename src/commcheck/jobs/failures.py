@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from commcheck.jobs.lines import Line
 from commcheck.jobs.reading import Failure
 from commcheck.lazy import dataclass, regex
+from commcheck.nccl.errors import GOES_ON, classify, event_class
+from commcheck.nccl.header import parse_head
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class _Pattern:
 def _p(slug: str, form: str, *, consequence: bool = False) -> _Pattern:
     return _Pattern(slug, regex(form), consequence)
 
+
+_TASK: Final = r"srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+)[\d,-]*: "
 
 # Named groups host and rank go to the failure, all others to its detail. First match wins.
 _PATTERNS: Final = (
@@ -57,6 +62,16 @@ _PATTERNS: Final = (
         r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>[\w.-]+) "
         r"exited on signal (?P<signal>\d+)",
     ),
+    _p("killed-by-signal", r"\[(?P<host>[\w.-]+):\d+\] Signal: (?P<signal>[A-Z][\w ]+) \(\d+\)"),
+    _p("mpi-abort", r"MPI_ABORT was invoked on rank (?P<rank>\d+)", consequence=True),
+    # --- Slurm
+    _p("host-out-of-memory", _TASK + r"Out Of Memory"),
+    _p("host-out-of-memory", r"Detected \d+ oom[_-]kill event"),
+    _p("killed-by-signal", _TASK + r"(?P<signal>Killed|Segmentation fault|Bus error|Aborted)"),
+    _p("exit-status", _TASK + r"Exited with exit code (?P<exit_code>\d+)", consequence=True),
+    _p("launcher-timeout", r"CANCELLED AT \S+ DUE TO TIME LIMIT"),
+    _p("daemon-lost", r"srun: error: Node failure on (?P<host>[\w.-]+)"),
+    _p("daemon-lost", r"CANCELLED AT \S+ DUE TO NODE FAILURE", consequence=True),
     _p("srun-no-pmi", r"OMPI was not built with SLURM's PMI|direct launched using \"srun\""),
     _p("daemons-not-started", r"unable to reliably start one or more daemons", consequence=True),
     _p("exit-status", r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]", consequence=True),
@@ -72,6 +87,8 @@ _PATTERNS: Final = (
         "library-missing",
         r"(?<!\S)(?P<program>\S+): error while loading shared libraries: (?P<library>[\w.+-]+)",
     ),
+    _p("library-mismatch", r"(?P<program>\S+): symbol lookup error: .*undefined symbol"),
+    _p("library-mismatch", r"version `(?P<version>[\w.]+)' not found \(required by"),
     # --- nccl-tests
     _p(
         "cuda-out-of-memory",
@@ -112,24 +129,14 @@ _PATTERNS: Final = (
     ),
 )
 
-# NCCL's own warnings: the root of what the ranks then report.
-_WARNINGS: Final = (
-    _p(
-        "ib-retry-exceeded",
-        r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<device>\d+)\].*NCCL WARN.*Got completion from peer "
-        r"(?P<peer>\S+) with status=(?P<status>12) .*vendor err (?P<vendor_err>\d+)",
-    ),
-    _p(
-        "ib-completion-error",
-        r"^(?P<host>[\w.-]+):\d+:\d+ \[(?P<device>\d+)\].*NCCL WARN.*Got completion from peer "
-        r"(?P<peer>\S+) with (?:status=|error )(?P<status>\d+).*vendor err (?P<vendor_err>\d+)",
-    ),
-    _p(
-        "bootstrap-connect",
-        r"^(?P<host>[\w.-]+):\d+:\d+ \[\d+\].*NCCL WARN.*"
-        r"Connect to (?P<peer>[\d.a-f:]+)<\d+> failed",
-    ),
-)
+# NCCL's own warnings are the root of what the ranks then report; their forms are those of the log
+# audit. Names of kinds that a run's output always had; others are called nccl-<kind>.
+_KINDS: Final = {"connect": "bootstrap-connect", "gpu-memory": "cuda-out-of-memory"}
+NIC_EVENT: Final = "nccl-async"
+"""A NIC failed or lost its link: a run may end over it, or go on over what is left."""
+
+_RETRY: Final = "12"
+_VENDOR: Final = regex(r"vendor[ _]err[ =](\d{1,9})")
 # After any other: what a rank reports is often secondary.
 _REPORTED: Final = _p(
     "nccl-failure", r"(?<![\w.-])(?P<host>[\w.-]+): (?:Test )?NCCL failure \S+ '(?P<error>[^'/]*)"
@@ -141,7 +148,7 @@ _UNWIND: Final = _p(
     "unwinding", r"^ ?\.\. (?P<host>[\w.-]+) pid (?P<pid>\d+): Test failure", consequence=True
 )
 _ROW_OR_HEAD: Final = regex(r"#|\s*\d+\s+[\d|]|\s*$")  # most lines, and never a failure
-_FLUSH_STATUS: Final = "5"
+_FLUSH_STATUS: Final = 5
 
 _DETAILS: Final = (
     ("binary-missing", "host", regex(r"^Node: +(\S+)")),
@@ -149,6 +156,8 @@ _DETAILS: Final = (
     ("hostfile-missing", "path", regex(r"^ {4}(/\S+)$")),
     ("daemon-lost", "host", regex(r"Remote daemon: .* on node ([\w.-]+)")),
     ("launcher-timeout", "seconds", regex(r"Timeout: (\d+) seconds")),
+    ("hydra-terminated", "host", regex(r"RUNNING AT ([\w.-]+)")),
+    ("hydra-terminated", "exit_code", regex(r"EXIT CODE: +(\d+)")),
     ("exit-status", "exit_code", regex(r"Exit code: +(\d+)")),
 )
 _DETAIL_LINES: Final = 14
@@ -166,17 +175,31 @@ def failure_on(line: Line) -> Failure | None:
 
 
 def warning_on(record: str, number: int) -> Failure | None:
-    """The failure that an NCCL warning tells, if any."""
-    if "NCCL WARN" not in record:
+    """The failure that an NCCL warning of any version tells, if any.
+
+    None for what is no failure by itself: NCCL goes on, and what ends the run is told behind it.
+    """
+    at = record.find(" NCCL WARN ")
+    head = parse_head(record, at, ()) if at > 0 else None
+    known = classify(record[at + 11 :], head.file) if head else None
+    if head is None or known is None:
         return None
-    for pattern in _WARNINGS:
-        match = pattern.form.search(record)
-        if match is not None:
-            flushed = match.groupdict().get("status") == _FLUSH_STATUS
-            failure = _failure(pattern, match, Line(number, record))
-            # Status 5 is a flush after another error on the same queue pair.
-            return failure if not flushed else _as_consequence(failure)
-    return None
+    form, values = known
+    if form.kind in GOES_ON and (form.kind != "async" or event_class(values) == "news"):
+        return None
+    detail: dict[str, object] = {}
+    slug = _KINDS.get(form.kind, f"nccl-{form.kind}")
+    if form.kind == "completion":
+        status = values.get("status") or values.get("old") or ""
+        slug = "ib-retry-exceeded" if status == _RETRY else "ib-completion-error"
+        detail = {"status": int(status), "hca": values.get("hca", "")}
+        if vendor := _VENDOR.search(record):
+            detail["vendor_err"] = int(vendor[1])
+    if "peer" in values:
+        detail["peer"] = re.sub(r"<\d+>$", "", values["peer"])
+    # Status 5 is a flush after another error on the same queue pair.
+    follows = form.secondary or detail.get("status") == _FLUSH_STATUS
+    return Failure(slug, record.strip()[:300], number, head.host, None, detail, follows)
 
 
 def _failure(pattern: _Pattern, match: re.Match[str], line: Line) -> Failure:
@@ -191,12 +214,6 @@ def _failure(pattern: _Pattern, match: re.Match[str], line: Line) -> Failure:
         rank=int(rank) if rank is not None else line.rank,
         detail={key: int(value) if value.isdigit() else value for key, value in groups.items()},
         consequence=pattern.consequence,
-    )
-
-
-def _as_consequence(failure: Failure) -> Failure:
-    return Failure(
-        failure.slug, failure.text, failure.line, failure.host, failure.rank, failure.detail, True
     )
 
 
@@ -230,7 +247,7 @@ def gather(found: Sequence[Failure], lines: Sequence[Line]) -> tuple[Failure, ..
     names a remote process.
     """
     with_blocks = {slug for slug, _, _ in _DETAILS}
-    warned = any(each.slug in {p.slug for p in _WARNINGS} for each in found)
+    warned = any(" NCCL WARN " in each.text and not each.consequence for each in found)
     told: dict[tuple[str, str | None], Failure] = {}
     for each in found:
         failure = each
@@ -239,7 +256,7 @@ def gather(found: Sequence[Failure], lines: Sequence[Line]) -> tuple[Failure, ..
             failure = _enriched(failure, after)
         remote = "remote process" in str(failure.detail.get("error", ""))
         if failure.slug == "nccl-failure" and (warned or remote):
-            failure = _as_consequence(failure)
+            failure = replace(failure, consequence=True)
         told.setdefault((failure.slug, failure.host), failure)
     return tuple(sorted(told.values(), key=lambda each: (each.consequence, each.line)))
 

@@ -6,10 +6,12 @@ of a row. What is cut out is kept.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from commcheck.command import clean
 from commcheck.lazy import dataclass, regex
+from commcheck.nccl.wrappers import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,46 @@ _ROW_PART: Final = regex(rf"\s*(?:(?:{_NUMBER}|{_WORDS}|{_TYPES})\s+)*")
 _PREAMBLE: Final = regex(r"\s*\d+\s+\d+\s+\S+\s+\S+\s+")
 
 
+_HEADS: Final = ("# nccl-tests version ", "# nThread ", "# Using devices", "data_size(Bytes):")
+"""How the tools' first lines begin."""
+
+_PREFIX_MOST: Final = 200
+
+
+def _without_prefix(text: str) -> str:
+    """The text without what stands in front of each line: times, hosts, ``trainer-1  | ``.
+
+    Its shape is that of the tool's first line, in which digits may be others on each line.
+    """
+    for head in _HEADS:
+        at = text.find(head)
+        start = text.rfind("\n", 0, at) + 1
+        if at < 0 or f"\n{head}" in text:
+            continue
+        prefix = text[start:at]
+        if 0 < len(prefix) <= _PREFIX_MOST and "#" not in prefix:
+            shape = re.sub(r"\d+", lambda _: r"\d+", re.escape(prefix))
+            return re.sub(rf"^{shape}", "", text, flags=re.MULTILINE)
+    return text
+
+
 def lines_of(text: str) -> list[Line]:
     """The lines of a file, without launchers' prefixes, colours and carriage returns."""
+    lines = _by_launcher(clean(text))
+    bare = "\n".join(line.text for line in lines)
+    stripped = _without_prefix(bare)
+    if stripped == bare:
+        return lines
+    texts = stripped.split("\n")
+    return [Line(line.number, text, line.rank) for line, text in zip(lines, texts, strict=True)]
+
+
+def _by_launcher(text: str) -> list[Line]:
     found = []
-    for number, raw in enumerate(clean(text).split("\n"), start=1):
+    for number, raw in enumerate(text.split("\n"), start=1):
         rank: int | None = None
-        rest = raw
+        record = decode(raw) if raw[:2] == '{"' else None  # of a container's log
+        rest = record.text if record else raw
         again = True
         while again:
             again = False

@@ -18,6 +18,7 @@ from commcheck.errors import ParseError
 from commcheck.jobs import nccl_rows
 from commcheck.jobs.reading import Failure, Half, Iterations, Rank, Row, State, Sweep
 from commcheck.lazy import regex
+from commcheck.report.counts import many
 
 _TOOL: Final = "nccl-tests JSON"
 _KEPT: Final = regex(r"(?:NCCL|RCCL|UCX|HCCL|OMPI_MCA|CUDA_VISIBLE|NVIDIA_VISIBLE)\w*")
@@ -115,7 +116,7 @@ def _problems(config: Mapping[str, Any], rows: list[Row], average: float | None)
     found = []
     expected = _expected(config, rows)
     if expected is not None and len(rows) != expected:
-        found.append(f"{len(rows)} rows are there, and its options ask for {expected}")
+        found.append(f"it has {many(len(rows), 'row')}, and its options ask for {expected}")
     cells = [half.busbw for row in rows for half in row.halves]
     if cells and average is not None:
         mean = sum(cells) / len(cells)

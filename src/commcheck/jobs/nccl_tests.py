@@ -16,11 +16,12 @@ from typing import Final
 
 from commcheck.errors import ParseError
 from commcheck.jobs import nccl_rows
-from commcheck.jobs.failures import failure_on, gather, warning_on
+from commcheck.jobs.failures import NIC_EVENT, failure_on, gather, warning_on
 from commcheck.jobs.lines import Line, lines_of, without_nccl
 from commcheck.jobs.nccl_rows import Columns
 from commcheck.jobs.reading import COLLECTIVES, Failure, Rank, Row, State, Sweep
 from commcheck.lazy import dataclass, regex
+from commcheck.report.counts import many
 
 _CONFIG: Final = regex(
     r"#? ?nThread (?P<threads>\d+) nGpus (?P<gpus>\d+) minBytes (?P<min>\d+) maxBytes (?P<max>\d+) "
@@ -249,7 +250,7 @@ def _state(
 ) -> State:
     if several:
         return State.NOT_MULTI_RANK
-    real = [each for each in failures if not each.consequence]
+    real = [each for each in failures if not each.consequence and each.slug != NIC_EVENT]
     if draft.averages and draft.out_of_bounds and draft.columns is not None:
         return State.COMPLETE_THEN_CRASHED if real else State.COMPLETE
     limits = ("test-timeout", "launcher-timeout")
@@ -292,7 +293,7 @@ def _problems(draft: _Draft, rows: Sequence[Row], expected: int | None) -> tuple
     if not draft.averages or not draft.out_of_bounds:
         return ()
     if expected is not None and len(rows) != expected:
-        found.append(f"{len(rows)} rows are there, and its options ask for {expected}")
+        found.append(f"it has {many(len(rows), 'row')}, and its options ask for {expected}")
     cells = [half.busbw for row in rows for half in row.halves]
     average = draft.averages[-1]
     if cells and abs(sum(cells) / len(cells) - average) > 0.005 + 0.01 * abs(average):

@@ -24,6 +24,7 @@ from commcheck.jobs import (
     sweep_seen,
 )
 from commcheck.jobs.bound import Fabric
+from commcheck.jobs.failures import NIC_EVENT
 from commcheck.jobs.locate import locate
 from commcheck.jobs.outcomes import Outcome, Run
 from commcheck.jobs.perftest import Perftest
@@ -33,6 +34,7 @@ from commcheck.jobs.titles import TITLES
 from commcheck.jobs.witness import hear
 from commcheck.lazy import dataclass, regex
 from commcheck.model import Bound, Finding, Kind, Result, Status, Verdict
+from commcheck.report.counts import many
 from commcheck.report.record import JOB, PlannedCheck
 
 BYTES_MOST: Final = 256 << 20
@@ -124,7 +126,12 @@ def read_runs(text: str, told: Told) -> tuple[Sweep | Perftest, ...]:
     except ParseError:
         return (perftest.parse(text),)
     return tuple(
-        replace(run, collective=told.collective) if run.collective is None else run for run in found
+        replace(
+            run,
+            collective=run.collective or told.collective,
+            nranks=told.nranks if run.nranks is None else run.nranks,
+        )
+        for run in found
     )
 
 
@@ -154,10 +161,15 @@ def _judge_file(file: str, text: str, told: Told) -> list[_Judged]:
 
 def _judge_sweep(file: str, run: Sweep, told: Told, notes: list[str]) -> tuple[Verdict, ...]:
     rails = told.rails
-    listed = hear(run.log).nics
+    listed = hear(run.log).most_nics  # a host that lists fewer is what is looked for
     if rails is None and listed is not None:
         rails = listed
-        notes.append(f"{file}: {listed} rails, as NCCL lists them; --rails says otherwise")
+        notes.append(f"{file}: {many(listed, 'rail')}, as NCCL lists them; --rails says otherwise")
+    notes += [
+        f"{file}: NCCL warned while it ran: {failure.text}"
+        for failure in run.failures
+        if failure.slug == NIC_EVENT
+    ]
     if run.env:
         names = ", ".join(f"{name}={value}" for name, value in list(run.env.items())[:4])
         notes.append(f"{file}: ran with {names}")

@@ -37,6 +37,14 @@ _MEANT: Final = {
     "library-missing": "a library is not found: forward LD_LIBRARY_PATH or install it",
     "too-many-gpus": "more processes than GPUs on a host",
     "ib-retry-exceeded": "the peer did not answer: link, PFC, routing, MTU, or it was gone",
+    "nccl-modify-qp": "no RDMA connection: GID index, VLAN or route of the rails",
+    "nccl-verbs-memory": "memory cannot be registered: ulimit -l unlimited where the ranks start",
+    "nccl-shm-size": "the shared memory of the ranks (/dev/shm) is too small or full",
+    "nccl-duplicate-gpu": "two ranks were given one GPU",
+    "nccl-no-interface": "NCCL_SOCKET_IFNAME names no interface of this host",
+    "nccl-driver": "the driver is older than NCCL's CUDA",
+    "nccl-truncated": "ranks run with different settings or versions",
+    "nccl-version": "ranks run different versions of NCCL",
     "ssh-host-key": "the launcher's ssh does not know the host's key",
     "ssh-auth": "the launcher's ssh was not let in",
     "unreachable": "the launcher's ssh did not reach the host",
@@ -50,7 +58,15 @@ _MEANT: Final = {
     "hostfile-missing": "the hostfile is not there",
     "hostname-unknown": "the host's own name does not resolve: add it to /etc/hosts",
     "hccl-root-info": "the root could not open its host NIC: HCCL_SOCKET_IFNAME, or the port range",
+    "host-out-of-memory": "the host's memory, or the job's share of it, ran out: --mem, the cgroup",
+    "library-mismatch": "the program was built for other libraries than are here",
     "test-timeout": "a collective did not end: a peer or a link hangs",
+}
+_SIGNALS: Final = {
+    **dict.fromkeys((7, "Bus error"), "mostly the shared memory (/dev/shm) is too small or full"),
+    **dict.fromkeys(
+        (9, "Killed"), "from outside: out of memory (dmesg -T | grep -i oom), a limit, or a person"
+    ),
 }
 _HCCL_CODES: Final = {
     7: "resource unavailable: a process left over from an earlier run, or a port in use",
@@ -70,8 +86,8 @@ def disproved(sweep: Sweep, asked: Asked) -> Verdict | None:
     if sweep.state is State.NOT_MULTI_RANK:
         return _error(
             "NotMultiRank",
-            f"{sweep.tables} processes ran for themselves as rank 0: built without MPI, or against "
-            "another MPI; nothing crossed the network",
+            f"{many(sweep.tables, 'process', 'processes')} ran alone as rank 0: built without MPI, "
+            "or against another MPI; nothing crossed the network",
             causes.NO_MPI,
         )
     if sweep.state in _STATES:
@@ -79,9 +95,9 @@ def disproved(sweep: Sweep, asked: Asked) -> Verdict | None:
     if asked.nranks is not None and sweep.nranks != asked.nranks:
         return _error(
             "NotMultiRank",
-            f"{sweep.nranks} ranks took part, {asked.nranks} were asked for: built without MPI, or "
-            "launched on fewer",
-            causes.NO_MPI,
+            f"{many(sweep.nranks or 0, 'rank')} took part, {asked.nranks} were asked for"
+            + (": built without MPI, or launched on fewer" if len(sweep.hosts) <= 1 else ""),
+            causes.NO_MPI if len(sweep.hosts) <= 1 else causes.OTHER_RUN,
         )
     return _other_run(sweep, asked) or _contradicts(sweep)
 
@@ -89,13 +105,16 @@ def disproved(sweep: Sweep, asked: Asked) -> Verdict | None:
 def _other_run(sweep: Sweep, asked: Asked) -> Verdict | None:
     if asked.hosts is not None and sweep.hosts and set(sweep.hosts) != set(asked.hosts):
         ran, wanted = ", ".join(sweep.hosts), ", ".join(asked.hosts)
-        return _error("NotMultiNode", f"it ran on {ran}, asked for was {wanted}", causes.NO_MPI)
+        cause = causes.NO_MPI if len(sweep.hosts) == 1 else causes.OTHER_RUN
+        return _error("NotMultiNode", f"it ran on {ran}, asked for was {wanted}", cause)
     if asked.host_count is not None and sweep.hosts and len(sweep.hosts) != asked.host_count:
-        reason = f"it ran on {many(len(sweep.hosts), 'host')}, asked for were {asked.host_count}"
-        return _error("NotMultiNode", reason, causes.NO_MPI)
+        ran = many(len(sweep.hosts), "host")
+        reason = f"it ran on {ran}, asked for were {asked.host_count}"
+        cause = causes.NO_MPI if len(sweep.hosts) == 1 else causes.OTHER_RUN
+        return _error("NotMultiNode", reason, cause)
     if asked.collective is not None and sweep.collective not in (None, asked.collective):
         reason = f"it is {sweep.collective}, asked for was {asked.collective}"
-        return _error("OtherCollective", reason, causes.NOT_LAUNCHED)
+        return _error("OtherCollective", reason, causes.OTHER_RUN)
     largest = max((row.size for row in sweep.rows), default=0)
     if asked.max_bytes is not None and largest < 0.99 * asked.max_bytes:
         why = ", for want of memory" if sweep.reduced_to else ""
@@ -122,6 +141,8 @@ def meaning(failure: Failure) -> str:
     code = failure.detail.get("retcode")
     if failure.slug == "hccl-error" and isinstance(code, int):
         return _HCCL_CODES.get(code, "")
+    if failure.slug == "killed-by-signal":
+        return _SIGNALS.get(failure.detail.get("signal"), "")
     if failure.slug == "acl-error":
         return "memory allocation failed: the NPU's memory is in use" if code == 207001 else ""
     return _MEANT.get(failure.slug, "")
@@ -141,7 +162,8 @@ def _broken(sweep: Sweep) -> Verdict:
     if sweep.rows:
         last = sweep.rows[-1]
         of = f" of {sweep.expected_rows}" if sweep.expected_rows else ""
-        reason += f" after {len(sweep.rows)}{of} sizes, the last good one {size_text(last.size)}"
+        sizes = "size" if len(sweep.rows) == 1 and not of else "sizes"
+        reason += f" after {len(sweep.rows)}{of} {sizes}, the last good one {size_text(last.size)}"
     if failure is not None:
         where = f"{failure.host}: " if failure.host and failure.host not in failure.text else ""
         meant = meaning(failure)

@@ -17,6 +17,7 @@ from commcheck.jobs.reading import MIB, Sweep, median, size_text
 from commcheck.jobs.witness import Witness
 from commcheck.lazy import dataclass
 from commcheck.model import Cause
+from commcheck.report.counts import many
 
 # A clean ring reaches about 0.95 of what its slowest part carries. Source: public tables of
 # H100 and A100 clusters reach 0.91 to 0.97.
@@ -113,9 +114,11 @@ def _node_slow(_case: Case) -> Signature:
 
 
 def _sockets(case: Case) -> Signature | None:
-    if case.witness.network != "Socket":
+    forced = case.witness.forced
+    if case.witness.network != "Socket" and not forced:
         return None
-    return Signature(causes.TCP, ("NCCL says that it uses sockets",), (), True)
+    said = f"{forced} is set" if forced else "NCCL says that it uses sockets"
+    return Signature(causes.TCP, (said,), (), True)
 
 
 def _loss(case: Case) -> Signature | None:
@@ -160,7 +163,7 @@ def _short_list(case: Case) -> Signature | None:
     nics, rails = case.witness.nics, case.fabric.rails
     if nics is None or not rails or nics >= rails:
         return None
-    return Signature(causes.FEW_NICS, (f"NCCL lists {nics} NICs of {rails}",), (), True)
+    return Signature(causes.FEW_NICS, (f"NCCL lists {many(nics, 'NIC')} of {rails}",), (), True)
 
 
 def _unsteady(case: Case) -> Signature | None:

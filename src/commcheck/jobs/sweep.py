@@ -49,7 +49,7 @@ def _judged(sweep: Sweep, fabric: Fabric, asked: Asked, limits: Limits) -> tuple
         form,
         hosts,
         fabric,
-        hear(sweep.log),
+        hear(sweep.log, sweep.env),
         expected,
         missing,
         value,

@@ -11,6 +11,7 @@ from commcheck.jobs.reading import Sweep
 from commcheck.jobs.signature import Case, Signature, classify
 from commcheck.jobs.witness import Witness
 from commcheck.lazy import dataclass
+from commcheck.report.counts import many
 
 _PRACTICE: Final = "between public practice (0.60 to 0.95) and healthy tables (0.91 to 0.97)"
 _TABLES: Final = "public nccl-tests tables of healthy clusters"
@@ -73,10 +74,12 @@ def percent(fraction: float) -> str:
 def name_of(seen: Seen) -> str:
     """``all_reduce with 16 ranks on gpu-01, gpu-02``."""
     sweep = seen.sweep
-    where = ", ".join(sweep.hosts[:4]) or (f"{seen.hosts} hosts" if seen.hosts else "unknown hosts")
+    unnamed = many(seen.hosts, "host") if seen.hosts else "unknown hosts"
+    where = ", ".join(sweep.hosts[:4]) or unnamed
     if len(sweep.hosts) > 4:
         where = f"{sweep.hosts[0]} to {sweep.hosts[-1]}, {len(sweep.hosts)} hosts"
-    return f"{sweep.collective or 'a collective'} with {sweep.nranks or '?'} ranks on {where}"
+    ranks = many(sweep.nranks, "rank") if sweep.nranks else "? ranks"
+    return f"{sweep.collective or 'a collective'} with {ranks} on {where}"
 
 
 def signature_of(seen: Seen, expected: Expectation, fraction: float) -> Signature:

@@ -6,7 +6,6 @@ took over later is not judged. Rules ask here, so that all of them see the same 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
@@ -14,9 +13,13 @@ from itertools import pairwise
 from typing import Final
 
 from commcheck.lazy import dataclass, regex
-from commcheck.nccl.errors import LADDER, UNKNOWN, UNNAMED
-from commcheck.nccl.facts import Comm, Error, Job, Member, Process
+from commcheck.nccl import attempts
+from commcheck.nccl.errors import GPU_REGISTRATION, LADDER, UNKNOWN, UNNAMED
+from commcheck.nccl.facts import Comm, Ended, Error, Job, Member, Process, Progress, Timeout
+from commcheck.nccl.places import At
 from commcheck.nccl.site import Site, SiteHost
+from commcheck.report.counts import many
+from commcheck.report.ranges import fold_hosts
 
 DAMAGED_SHARE: Final = 0.05
 """Share of fragments above which nothing is concluded from counts or absence."""
@@ -37,48 +40,29 @@ _CALLED: Final = regex(r"\[\w+ [Tt]hread\]|\b(?:bootstrap|enqueue|group|init)\.\
 
 @dataclass(frozen=True)
 class Case:
-    """A job's facts and the site's expectations, with what follows from both."""
+    """A job's facts and the site's expectations, with what follows from both.
+
+    ``part``: the processes of one job, where the input holds several; None: all of the input.
+    """
 
     job: Job
     site: Site = field(default_factory=Site)
+    part: frozenset[Process] | None = None
 
     @cached_property
     def _parts(self) -> list[set[Process]]:
-        """Processes that share a communicator, in order of appearance: jobs and attempts."""
-        parent: dict[Process, Process] = {}
-
-        def root(proc: Process) -> Process:
-            while parent.setdefault(proc, proc) is not proc:
-                parent[proc] = parent[parent[proc]]
-                proc = parent[proc]
-            return proc
-
-        for comm in self.job.comms.values():
-            procs = [member.proc for member in comm.members.values()]
-            for proc in procs[1:]:
-                parent[root(proc)] = root(procs[0])
-        parts: dict[Process, set[Process]] = {}
-        for comm in self.job.comms.values():
-            for member in comm.members.values():
-                parts.setdefault(root(member.proc), set()).add(member.proc)
-        return list(parts.values())
+        return attempts.parts(self.job)
 
     @cached_property
     def superseded(self) -> set[Process]:
-        """Processes of attempts whose GPUs a later attempt took over."""
-        gone: set[Process] = set()
-        later: set[tuple[str, str]] = set()
-        for part in reversed(self._parts):
-            gpus = {
-                (member.proc.host, member.bus)
-                for comm in self.job.comms.values()
-                for member in comm.members.values()
-                if member.proc in part and member.bus
-            }
-            if gpus & later:
-                gone |= part
-            later |= gpus
-        return gone
+        """Processes of attempts whose GPUs a later attempt took over, or that never came so far."""
+        return attempts.superseded(self.job, self._parts)
+
+    @property
+    def name(self) -> str:
+        """How reports call one job of several."""
+        ranks = self.world.nranks if self.world else len(self.procs)
+        return f"job of {many(ranks, 'rank')} on {fold_hosts(self.hosts) or 'unknown hosts'}"
 
     @cached_property
     def attempts(self) -> int:
@@ -86,13 +70,34 @@ class Case:
         return max(1, len(self._parts))
 
     @cached_property
+    def jobs(self) -> tuple[Case, ...]:
+        """A case for each job of the input, the one with the largest communicator first.
+
+        Jobs share no process. What no communicator names is judged with the first.
+        """
+        live = [part for part in self._parts if not part & self.superseded]
+        if self.part is not None or len(live) < 2:
+            return (self,)
+        first = set(self.world_procs)
+        live.sort(key=lambda part: not part & first)
+        named = {proc for part in self._parts for proc in part}
+        loose = {proc for proc in self.job.procs.values() if proc not in named}
+        live[0] = live[0] | (loose - self.superseded)
+        return tuple(Case(self.job, self.site, frozenset(part)) for part in live)
+
+    @cached_property
     def procs(self) -> tuple[Process, ...]:
         """The processes that are judged."""
+        if self.part is not None:
+            return tuple(sorted(self.part, key=lambda proc: proc.first))
         return tuple(each for each in self.job.procs.values() if each not in self.superseded)
 
     @cached_property
     def comms(self) -> tuple[Comm, ...]:
         """Their communicators."""
+        if self.part is not None:
+            mine = {comm for proc in self.part for comm in proc.comms}
+            return tuple(sorted(mine, key=lambda comm: comm.order))
         return tuple(
             comm
             for comm in self.job.comms.values()
@@ -101,8 +106,32 @@ class Case:
 
     @cached_property
     def world(self) -> Comm | None:
-        """The largest communicator; of equal ones the first."""
-        return max(self.comms, key=lambda comm: (comm.nranks, -comm.order), default=None)
+        """The largest communicator; of equal ones the first.
+
+        Where that lies inside a machine, the largest that leaves one: ``in_mesh``.
+        """
+        across = _largest(filter(self._leaves_machine, self.comms)) if self.in_mesh else None
+        return across or _largest(self.comms)
+
+    @cached_property
+    def in_mesh(self) -> bool:
+        """True where there are groups inside a host and groups across hosts, and none of all ranks.
+
+        FSDP with PyTorch's device mesh makes no other communicators.
+        """
+        largest = _largest(self.comms)
+        return (
+            largest is not None
+            and not self._leaves_machine(largest)
+            and any(map(self._leaves_machine, self.comms))
+        )
+
+    def _leaves_machine(self, comm: Comm) -> bool:
+        if comm.mnnvl and comm.nodes == 1:
+            return False
+        if comm.nets or comm.collnet or (comm.nodes or 1) > 1:
+            return True
+        return len({self.machine(member.proc.host) for member in comm.members.values()}) > 1
 
     # --- hosts and ranks ------------------------------------------------------------------------
 
@@ -129,9 +158,11 @@ class Case:
 
     @cached_property
     def world_procs(self) -> tuple[Process, ...]:
-        """Processes of the world communicator."""
+        """Processes of the world communicator; in a mesh all that have one."""
         if self.world is None:
             return self.procs
+        if self.in_mesh:
+            return tuple(proc for proc in self.procs if proc.comms)
         return tuple(dict.fromkeys(member.proc for member in self.world.members.values()))
 
     def domains(self, comm: Comm) -> int | None:
@@ -205,8 +236,7 @@ class Case:
         if comm.nodes and not comm.mnnvl and len(self.hosts) < comm.nodes and seen < comm.nranks:
             return f"the input holds {len(self.hosts)} of {comm.nodes} hosts"
         if comm.nodes is None and seen < comm.nranks and self._lacks_whole_hosts(comm):
-            hosts = len(self.hosts)
-            some = f"{hosts} host{'s' if hosts > 1 else ''}"
+            some = many(len(self.hosts), "host")
             return f"{comm.nranks - seen} of {comm.nranks} ranks may run elsewhere: it shows {some}"
         return ""
 
@@ -234,10 +264,11 @@ class Case:
         """Why counts prove nothing, or empty."""
         stats = self.job.stats
         if stats.repeated:
-            return f"Ray's de-duplication replaced {stats.repeated} lines"
+            return f"Ray's de-duplication replaced {many(stats.repeated, 'line')}"
         if stats.damaged_share > DAMAGED_SHARE:
             if 2 * stats.unread_records > stats.fragments:
-                return f"{stats.unread_records} lines are JSON of a form that is not read"
+                lines = many(stats.unread_records, "line")
+                return f"{lines} of JSON in a form that is not read"
             return f"{stats.damaged_share:.0%} of the lines lost their head or tail"
         return ""
 
@@ -251,11 +282,14 @@ class Case:
         comm = self.world
         if comm is None or comm.nodes is None or comm.mnnvl or len(comm.members) < comm.nranks:
             return ""
-        if all(proc.host in self.site.hosts for proc in self.world_procs):
+        names = {proc.host for proc in self.world_procs}
+        if names <= self.site.hosts.keys() - self.site.shared:
             return ""
         if comm.nodes == len(self.hosts):
             return ""
-        return f"NCCL counts {comm.nodes} nodes, the log has {len(self.hosts)} host names"
+        whose = ", which machines of the inventory share" if names & self.site.shared else ""
+        nodes, seen = many(comm.nodes, "node"), many(len(self.hosts), "host name")
+        return f"NCCL counts {nodes}, the log has {seen}{whose}"
 
     @property
     def uncountable(self) -> str:
@@ -275,13 +309,39 @@ class Case:
         """True where lines of a subsystem were certainly logged."""
         return any(subsystem in proc.seen for proc in self.procs)
 
+    @cached_property
+    def _restarts(self) -> dict[int, int]:
+        return attempts.restarts(self.procs, self.superseded)
+
+    def _is_of_now(self, at: At) -> bool:
+        return at[1] >= self._restarts.get(at[0], 0)
+
+    @cached_property
+    def timeouts(self) -> tuple[Timeout, ...]:
+        """Watchdog lines of the last attempt."""
+        return tuple(each for each in self.job.timeouts if self._is_of_now(each.at))
+
+    @cached_property
+    def progress(self) -> tuple[Progress, ...]:
+        """How far ranks of the last attempt came."""
+        return tuple(each for each in self.job.progress if self._is_of_now(each.at))
+
+    @cached_property
+    def torch_ended(self) -> tuple[Ended, ...]:
+        """Where PyTorch ended processes of the last attempt, in the files of this job."""
+        found = [each for each in self.job.ended if self._is_of_now(each.at)]
+        if self.part is not None:
+            mine = {file for proc in self.procs for file in proc.files}
+            found = [each for each in found if each.at[0] in mine]
+        return tuple(found)
+
     # --- errors ---------------------------------------------------------------------------------
 
     @cached_property
     def errors(self) -> tuple[Error, ...]:
         """Errors of the judged processes, file by file in order."""
         found = [error for proc in self.procs for error in proc.errors]
-        if not self.job.timeouts:  # the abort that follows them prints ladders, too
+        if not self.timeouts:  # the abort that follows them prints ladders, too
             found += [each for proc in self.procs if not proc.errors for each in _bare(proc)]
         return tuple(sorted(found, key=lambda error: error.at))
 
@@ -289,7 +349,7 @@ class Case:
         """True where an error may have ended what its process did."""
         if error.kind in ("no-verbs", "ofi-init"):
             return False  # NCCL goes on over another network
-        if error.kind not in UNNAMED:
+        if error.kind not in UNNAMED and error.kind != GPU_REGISTRATION:
             return True
         proc = error.proc
         if proc.went_on and proc.went_on[0] == error.at[0] and proc.went_on > error.at:
@@ -320,7 +380,7 @@ class Case:
 
 def _bare(proc: Process) -> Iterable[Error]:
     """Errors of a process that printed nothing of them but their way up."""
-    done = any(comm.members[rank].complete for comm, ranks in proc.comms.items() for rank in ranks)
+    done = attempts.came_through(proc)
     for ladder in proc.ladders:
         left = ladder.code == 3 and ladder.first.startswith("misc/socket.")
         if left and done:
@@ -329,9 +389,8 @@ def _bare(proc: Process) -> Iterable[Error]:
         yield Error(LADDER, text, ladder.at, proc, secondary=left or ladder.code == 6)
 
 
-def channels_of(comm: Comm) -> Counter[int]:
-    """Channel counts that the members declare."""
-    return Counter(m.channels for m in comm.members.values() if m.channels is not None)
+def _largest(comms: Iterable[Comm]) -> Comm | None:
+    return max(comms, key=lambda comm: (comm.nranks, -comm.order), default=None)
 
 
 def lacks_gdr(member: Member) -> bool | None:

@@ -202,8 +202,9 @@ INIT_STUCK: Final = Cause(
     slug="nccl-init-stuck",
     title=Words("Init began and did not end", "初始化开始后未完成"),
     meaning=Words(
-        "All ranks arrived, and some do not get through: a path between them does not work.",
-        "所有 rank 均已到达，但部分无法完成：它们之间的某条路径不通。",
+        "Ranks wait in init: for a path between them that does not work, or for a rank that does "
+        "not ask for the same communicator.",
+        "部分 rank 停在初始化：它们之间的某条路径不通，或某个 rank 没有创建同一通信域。",
     ),
     remedies=(
         step(

@@ -107,6 +107,30 @@ MEMLOCK: Final = Cause(
         ),
     ),
 )
+GPU_UNREGISTERED: Final = Cause(
+    slug="nccl-gpu-memory-unregistered",
+    title=Words("The NIC cannot register GPU memory", "网卡无法注册 GPU 显存"),
+    meaning=Words(
+        "GPU Direct RDMA is tried and refused: nvidia-peermem is missing or of another driver, the "
+        "NIC's driver knows no DMA-BUF, or the GPU has no GPU Direct (GeForce).",
+        "尝试 GPU Direct RDMA 被拒绝：缺少 nvidia-peermem 或与驱动版本不符，网卡驱动不支持 "
+        "DMA-BUF，或该 GPU 不支持 GPU Direct（GeForce）。",
+    ),
+    remedies=(
+        step(
+            "Is the module there, and of the running driver?",
+            "检查模块是否加载、是否与当前驱动一致。",
+            "lsmod | grep -E 'nvidia_peermem|nv_peer_mem'; dmesg -T | grep -i peer",
+        ),
+        step(
+            "With NCCL_NET_GDR_LEVEL=LOC the job runs through host memory, slower: if it does, GPU "
+            "Direct is what is refused. NCCL_DMABUF_ENABLE=0 leaves DMA-BUF alone out.",
+            "设置 NCCL_NET_GDR_LEVEL=LOC 后作业经主机内存运行（较慢）：若能运行，说明被拒绝的是 "
+            "GPU Direct。NCCL_DMABUF_ENABLE=0 只关闭 DMA-BUF。",
+            before=RESTART,
+        ),
+    ),
+)
 ASYNC_EVENT: Final = Cause(
     slug="nccl-ib-async-event",
     title=Words("The NIC reported an event", "网卡上报异步事件"),

@@ -95,7 +95,7 @@ class Registry:
             member.start = True
         else:
             member.complete, member.complete_s = True, time_s
-        comm.sizes.add(life.nranks)
+        comm.sizes.setdefault(life.nranks, {}).setdefault(proc.host, at)
         member.cuda_dev, member.bus = life.cuda_dev, life.bus
         member.nvml_dev = member.nvml_dev if life.nvml_dev is None else life.nvml_dev
 

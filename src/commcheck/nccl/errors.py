@@ -26,9 +26,15 @@ def _form(kind: str, word: str, pattern: str = "", *, secondary: bool = False) -
     return Form(kind, word, regex(pattern or re.escape(word)), secondary)
 
 
+GPU_REGISTRATION: Final = "gpu-registration"
+"""The kind of what NICs say of GPU memory: where only a user's buffer was to be registered, NCCL
+goes on without. Sources: NVIDIA/nccl#778, NVIDIA/nccl#1842, Mellanox/nv_peer_memory#115."""
+
 _PEER = r"(?:from peer (?P<peer>\S+) )?"
 _GIDS = r"(?:.*?localGid (?P<local>[0-9a-fA-F:.]+) remoteGids? ?(?P<remote>[0-9a-fA-F:.]+))?"
 _HCA = r"(?:.*? hca (?P<hca>[\w-]+))?"
+
+_OF_DEVICE = r"(?:NET/IB ?: (?P<dev>(?!Got )[\w-]+(?::\d+)?) )?"
 
 _OF_NVLS: Final = _form("nvls", "Failed to bind NVLink SHARP")
 
@@ -45,10 +51,10 @@ FORMS: Final = (
     _form(
         "async",
         "async",
-        r"(?:NET/IB ?: (?P<dev>[\w-]+(?::\d+)?) )?Got (?:async |non-fatal async )"
-        r"(?P<severity>error |fatal )?event(?: on (?:QP|CQ)\S*)?[^:]*: ?(?P<event>.+)",
+        _OF_DEVICE + r"(?:Got )?(?:non-fatal )?async (?P<severity>error |fatal )?event[^:]*: ?"
+        r"(?P<event>.+)",
     ),
-    _form("async", "GID table changed", r"(?P<event>GID table changed)"),
+    _form("async", "GID table changed", _OF_DEVICE + r"(?P<event>GID table changed)"),
     _form(
         "modify-qp",
         "ibv_modify_qp failed",
@@ -62,6 +68,12 @@ FORMS: Final = (
         "verbs-memory",
         "Cannot allocate memory",
         r"(?P<call>ibv_\w+).* failed with .*Cannot allocate memory",
+    ),
+    _form(
+        GPU_REGISTRATION,
+        "ibv_reg_",
+        r"(?P<call>ibv_reg_(?:dmabuf_)?mr\w*) failed with (?:error )?(?:\d+ )?"
+        r"(?:Bad address|Invalid argument|Operation not supported|Bad file descriptor)",
     ),
     _form(
         "open-device", "Unable to open device", r"NET/IB ?: Unable to open device (?P<dev>[\w-]*)"

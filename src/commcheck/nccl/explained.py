@@ -87,7 +87,11 @@ EXPLAINED: Final = (
         for slug in ("npu-link-down", "npu-ip-unset", "npu-net-unreachable", "npu-tls-mixed")
     ),
     Explained("npu-tls-mixed", "any-in-job", of=frozenset({causes_hccl.HCCL_TLS.slug})),
-    Explained("gpudirect-unavailable", "any-in-job", of=frozenset({causes.GDR_OFF.slug})),
+    Explained(
+        "gpudirect-unavailable",
+        "any-in-job",
+        of=frozenset({causes.GDR_OFF.slug, causes_errors.GPU_UNREGISTERED.slug}),
+    ),
     Explained(
         "env-gdr-off",
         "any-in-job",

@@ -158,7 +158,7 @@ class Comm:
     nranks: int
     order: int
     members: dict[int, Member] = field(default_factory=dict)
-    sizes: set[int] = field(default_factory=set)
+    sizes: dict[int, dict[str, At]] = field(default_factory=dict)  # as its ranks say it, by host
     nodes: int | None = None
     nodes_at: At | None = None
     mnnvl: bool | None = None
@@ -188,25 +188,40 @@ class Comm:
 
 @dataclass(frozen=True, slots=True)
 class Timeout:
-    """A watchdog line of PyTorch: a collective that did not end."""
+    """A watchdog line of PyTorch: a collective that did not end. ``group``: "" where not told."""
 
     rank: int
     seq: int
     op: str
     timeout_ms: int
     at: At
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a rank's process group came, as PyTorch's watchdog says."""
+    """How far a rank's process group came, as PyTorch's watchdog says.
+
+    ``work``: the collective that failed there; None where another rank's failure made it tell.
+    """
 
     rank: int
     group: str
+    work: int | None
     enqueued: int
     completed: int
     at: At
     told_by: int | None  # the rank whose timeout made this one dump
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A line in which PyTorch says that it ends a process. ``stuck``: its watchdog itself hung."""
+
+    text: str
+    at: At
+    rank: int | None
+    stuck: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +265,7 @@ class Job:
     banners: Counter[str] = field(default_factory=Counter)
     timeouts: list[Timeout] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
     diag: list[Diag] = field(default_factory=list)
     pasted_env: dict[str, str] = field(default_factory=dict)
     pasted_gids: list[dict[str, str]] = field(default_factory=list)
@@ -259,6 +275,7 @@ class Job:
     torch_version: tuple[int, int, int] | None = None
     simple_order: dict[str, At] = field(default_factory=dict)
     retrying: int = 0
+    refused: dict[str, str] = field(default_factory=dict)  # peers tried again, and why
     ring_steps: int = 0
     file_age_s: dict[int, float] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)  # why a file's rest was not read

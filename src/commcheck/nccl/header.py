@@ -24,6 +24,12 @@ _FUNCTION: Final = regex(r" \([^()]{0,80}\)$")
 _SIGNATURE: Final = regex(r"(\[-?\d{1,4}\]) [^\[\]]{1,300}\):\d{1,6}$")
 """``[0] int send(comm*, void*):46``: plugins in C++ print the function with its types."""
 
+_GREP: Final = regex(r"(?:[^\s:./]{0,99}[./][^\s:]{0,199}:)?(?:\d{1,9}:)?")
+"""What grep puts in front: the file's name, the line's number, or both.
+
+A name without a dot or a slash may be a host's, and the line one that another broke into.
+"""
+
 _STAMP: Final = regex(r"\[([^\[\]]{4,64})\] $")
 
 
@@ -67,7 +73,8 @@ def parse_head(text: str, end: int, known: Collection[str], *, first: bool = Tru
     place = base + len(" ".join(words)) - len(words[-1])
     # A token without a level, in front: another line broke off there.
     alone = first and " NCCL" not in text[base:place]
-    before, host = _split_host(parts[0], known, first=alone)
+    begins = place == 0
+    before, host = _split_host(parts[0], known, first=alone, begins=begins)
     if not host:
         return None
     start = place + len(before)
@@ -75,14 +82,15 @@ def parse_head(text: str, end: int, known: Collection[str], *, first: bool = Tru
     return Head(host, int(parts[1]), int(parts[2]), file, start, stamp[1] if stamp else "")
 
 
-def _split_host(word: str, known: Collection[str], *, first: bool) -> tuple[str, str]:
+def _split_host(word: str, known: Collection[str], *, first: bool, begins: bool) -> tuple[str, str]:
     """What stands before the host name, and the name; an empty name where it cannot be told."""
     match = _HOST.search(word[-256:])
     if match is None:
         return word, ""
     host = match[0]
     before = word[: len(word) - len(host)]
-    if host in known or (first and _ends_a_wrapper(before)):
+    greps = begins and _GREP.fullmatch(before) is not None
+    if host in known or (first and (greps or _ends_a_wrapper(before))):
         return before, host
     # Glued: the longest known name that ends the word is where the other line broke in.
     for size in range(len(host) - 1, 0, -1):
@@ -93,9 +101,4 @@ def _split_host(word: str, known: Collection[str], *, first: bool) -> tuple[str,
 
 def _ends_a_wrapper(before: str) -> bool:
     """True where a host name may follow: the line's start, or a wrapper's closing mark."""
-    return not before or before[-1] in "])>\"'," or before[-2:] in ("]:", "):", ">:")
-
-
-def time_of(stamp: str) -> str:
-    """NCCL's stamp with blanks for its underscores."""
-    return stamp.replace("_", " ")
+    return not before or before[-1] in "])>\"',\t" or before[-2:] in ("]:", "):", ">:")

@@ -6,11 +6,12 @@ PyTorch quotes NCCL's last warning. They are read for what they hold, and nothin
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from commcheck.lazy import regex
 from commcheck.nccl import errors, hccl, messages
-from commcheck.nccl.facts import SAMPLES_MOST, Process, Progress, Timeout
+from commcheck.nccl.facts import SAMPLES_MOST, Ended, Process, Progress, Timeout
 from commcheck.nccl.places import At
 
 if TYPE_CHECKING:
@@ -22,16 +23,35 @@ _WATCHDOG: Final = regex(
     r"\[Rank (\d{1,9})\] Watchdog caught collective operation timeout: "
     r"WorkNCCL\(SeqNum=(\d{1,9}), OpType=(\w+),.*?Timeout\(ms\)=(\d{1,9})\)"
 )
-_WORK: Final = regex(
-    r"\[(?:PG (?:ID )?(\S+)(?: PG GUID (\S+))? )?Rank (\d{1,9})\].*?"
-    r"[Ll]ast enqueued NCCL work: (-?\d{1,9}), last completed NCCL work: (-?\d{1,9})"
+# Torch 2.1 to 2.3 name the group by a number, 2.4 adds its description, later ones an id that all
+# ranks share: "[PG 1 Rank 0]", "[PG 0 (default_pg) Rank 0]", "[PG ID 0 PG GUID 0(default_pg) ...".
+_GROUP: Final = regex(
+    r"\[PG (?:ID )?(?P<id>\d{1,9})"
+    r"(?: PG GUID (?P<guid>[^\]]{1,200}?)| \((?P<name>[^\]]{1,200}?)\))? Rank (?P<rank>\d{1,9})\]"
 )
+_ALONE: Final = regex(r"\[Rank (?P<rank>\d{1,9})\]")
+# "NCCL" is gone from it in torch 2.7; later ones tell what was started, too (pytorch#183656).
+_WORK: Final = regex(
+    r"[Ll]ast enqueued (?:\w+ )?work: (-?\d{1,9}),(?: last started work: [^,]{1,80},)? "
+    r"last completed (?:\w+ )?work: (-?\d{1,9})"
+)
+_FAILED: Final = regex(r"(?:at work|at work sequence id|Timeout at NCCL work): (\d{1,9})")
+_ECHO: Final = ("what():", "terminated with exception")
+"""What ends the process says its time-out once more, mostly without the global rank."""
+
 _TOLD: Final = regex(r"due to a collective timeout from +rank (\d{1,9})")
 _RANK: Final = regex(r"\[rank(\d{1,6})\]:")
 _TORCH: Final = regex(r"NCCL error in: .*NCCL version (\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 _EXPORT: Final = regex(
     r"(?:[>*$#\-\s]|export |ENV |-x |-e )*((?:NCCL|HCCL|TORCH_NCCL|UCX|GLOO)_[A-Z0-9_]+)=(\S*)"
 )
+_ENDS: Final = regex(
+    r"NCCL error in: .{0,300}?, NCCL version|is setting up NCCL communicator and retrieving .*error"
+    r"|we are taking the entire process down"
+    r"|(?P<stuck>Heartbeat monitor timed out|watchdog got stuck for \d+ seconds)"
+)
+"""What PyTorch says as it ends a process, with or without NCCL's own words about it."""
+
 _QUOTED: Final = regex(r"[Ll]ast NCCL warning\(error\) log entry \(may be unrelated\):? ?(.*)")
 _GID: Final = regex(
     r"[|\s]*([\w-]+)\s+(\d{1,3})\s+(\d{1,3})\s+([0-9a-f]{4}(?::[0-9a-f]{4}){7})"
@@ -92,6 +112,12 @@ class Loose:
             self._gid(text)
         if "NCCL" in text:
             self._quoted_inside(text, at)
+            ends = _ENDS.search(text[:2000])
+            if ends is not None and len(self._job.ended) < SAMPLES_MOST:
+                mark = _RANK.search(text[:2000])
+                rank = int(mark[1]) if mark else None
+                stuck = ends["stuck"] is not None
+                self._job.ended.append(Ended(text[ends.start() :][:300], at, rank, stuck))
 
     def _banner(self, text: str) -> None:
         match = messages.BANNER.search(text)
@@ -104,21 +130,28 @@ class Loose:
     def _torch(self, text: str, at: At) -> None:
         text = text[:2000]
         rank_mark = _RANK.search(text)
+        told = _GROUP.search(text)
+        group = _name_of(told) if told else ""
         match = _WATCHDOG.search(text)
         if match is not None and len(self._job.timeouts) < TIMEOUTS_MOST:
-            rank = int(rank_mark[1]) if rank_mark else int(match[1])
-            self._job.timeouts.append(Timeout(rank, int(match[2]), match[3], int(match[4]), at))
+            rank, seq, op = int((rank_mark or match)[1]), int(match[2]), match[3]
+            echo = rank_mark is None and any(mark in text for mark in _ECHO)
+            if not (echo and any((t.seq, t.op) == (seq, op) for t in self._job.timeouts)):
+                self._job.timeouts.append(Timeout(rank, seq, op, int(match[4]), at, group))
         work = _WORK.search(text)
-        if work is not None and len(self._job.progress) < TIMEOUTS_MOST:
-            told = _TOLD.search(text)
+        alone = told or _ALONE.search(text)
+        if work is not None and alone is not None and len(self._job.progress) < TIMEOUTS_MOST:
+            failed = _FAILED.search(text)
+            by = _TOLD.search(text)
             self._job.progress.append(
                 Progress(
-                    rank=int(rank_mark[1]) if rank_mark else int(work[3]),
-                    group=work[2] or work[1] or "",
-                    enqueued=int(work[4]),
-                    completed=int(work[5]),
+                    rank=int(rank_mark[1] if rank_mark else alone["rank"]),
+                    group=group,
+                    work=int(failed[1]) if failed else None,
+                    enqueued=int(work[1]),
+                    completed=int(work[2]),
                     at=at,
-                    told_by=int(told[1]) if told else None,
+                    told_by=int(by[1]) if by else None,
                 )
             )
         self._banner(text)
@@ -163,3 +196,8 @@ class Loose:
         if proc is None:
             proc = self._job.procs[key] = Process(host, 0, at, held=None, global_rank=rank)
         return proc
+
+
+def _name_of(told: re.Match[str]) -> str:
+    """A process group's name, the same on all its ranks."""
+    return told["guid"] or (f"{told['id']}({told['name']})" if told["name"] else told["id"])

@@ -82,6 +82,7 @@ _PROVIDER: Final = regex(
     r"NET/OFI Selected [Pp]rovider is ([\w;-]{1,60})(?:.{0,80}\(found (\d{1,4}) nics?\))?"
 )
 _LADDER: Final = regex(r"[\w./+-]{1,200}:\d{1,6}(?: \(\w+\))? -> ([1-68])\b.{0,40}")
+_AGAIN: Final = regex(r"connect to (\S{1,80})<\d{1,5}> returned ([A-Z][\w ]{1,60}), retrying")
 _NVLS: Final = regex(r"NVLS multicast support is (not )?available on dev \d+.*")
 
 
@@ -192,7 +193,7 @@ def _net_ib(
         return
     match = _USING.fullmatch(text) if whole else None
     if match is not None and not _NIC.sub("", match[1]).strip():
-        proc.nics, proc.nics_at = _nics(match[1]), at
+        proc.nics, proc.nics_at = nics_of(match[1]), at
         if proc.oob is None and match[2]:
             proc.oob, proc.oob_at = (match[2], match[3]), at
 
@@ -204,7 +205,8 @@ def _ofi(_desk: Desk, proc: Process, _tid: int, text: str, at: At, _when: str, w
         proc.ofi_nics = int(match[2]) if match[2] else None
 
 
-def _nics(text: str) -> tuple[Nic, ...]:
+def nics_of(text: str) -> tuple[Nic, ...]:
+    """The devices of a list ``[0]mlx5_0:1/RoCE [1]={[0] mlx5_1:1/RoCE, [1] mlx5_2:1/RoCE}``."""
     found = []
     for entry in _NIC.finditer(text):
         if entry[2]:
@@ -278,6 +280,9 @@ def _at_info(desk: Desk, proc: Process, _tid: int, text: str, at: At, when: str,
         return
     if "retrying" in text:
         desk.job.retrying += 1
+        again = _AGAIN.search(text)
+        if again is not None and len(desk.job.refused) < SAMPLES_MOST:
+            desk.job.refused[again[1]] = again[2]
         return
     found = errors.classify(text)
     if found is not None and errors.told_at_info(found[0].kind):
@@ -300,7 +305,7 @@ def by_shape(
             proc.seen.add("ENV")
         return
     if text.startswith(("nccl", "[Rank")):
-        _comm(desk, proc, tid, text, at, when, whole)
+        _comm(desk, proc, tid, text.rstrip(), at, when, whole)
         return
     match = _CHANNELS.match(text) if "p2p channels per peer" in text else None
     spoken = desk.registry.speaker(proc, tid) if match is not None else None
@@ -349,6 +354,8 @@ HANDLERS: Final[dict[str, Handler]] = {
     "P2P": _p2p,
     "Could": _at_info,
     "Call": _at_info,
+    "socketStartConnect:": _at_info,  # from 2.24 on
+    "socketPollConnect:": _at_info,
     "Failed": _at_info,
     "XML": _at_info,
 }

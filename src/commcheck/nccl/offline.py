@@ -28,10 +28,11 @@ from commcheck.nccl.judge import ID, TITLE, judge
 from commcheck.nccl.pipeline import scan, scan_apart
 from commcheck.nccl.reader import Desk, FileReader
 from commcheck.nccl.rules_unnamed import first_error
-from commcheck.nccl.ruling import Judgement, rule_notes
+from commcheck.nccl.ruling import Judgement, rule_notes, rules_told
 from commcheck.nccl.site import site_of
+from commcheck.report.counts import many
 from commcheck.report.find import files_below
-from commcheck.report.ranges import fold_hosts
+from commcheck.report.ranges import fold_hosts, natural
 from commcheck.report.record import JOB, PlannedCheck
 
 STDIN: Final = "-"
@@ -128,7 +129,10 @@ def _chunks(name: str) -> Iterable[bytes]:
 
 
 def _inputs(paths: Sequence[str], stdin: IO[bytes] | None, now_s: float | None) -> list[_Input]:
-    """Each file once, sorted by name: the order in which they are named changes nothing."""
+    """Each file once, by name: the order in which they are named changes nothing.
+
+    Numbers count as such: pid 9900 of an earlier attempt comes before 10050 of the next.
+    """
     problems, found, others = [], dict[str, Path](), dict[str, _Input]()
     for given in paths:
         if given == STDIN:
@@ -156,7 +160,7 @@ def _inputs(paths: Sequence[str], stdin: IO[bytes] | None, now_s: float | None) 
     if problems:
         raise UsageError(*problems)
     inputs = [*others.values(), *(_input(path, now_s) for path in found.values())]
-    return sorted(inputs, key=lambda each: each.name)
+    return sorted(inputs, key=lambda each: natural(each.name))
 
 
 def _of_ray(source: str) -> Iterator[_Input]:
@@ -214,7 +218,8 @@ def _notes(case: Case, judgement: Judgement) -> tuple[str, ...]:
     job = case.job
     notes = rule_notes(judgement.judged, judgement.not_judged)
     if case.superseded:
-        notes.append(f"{len(case.superseded)} processes of earlier attempts are not judged")
+        gone = many(len(case.superseded), "process", "processes")
+        notes.append(f"not judged: {gone} of earlier attempts")
     if job.rccl:
         notes.append(
             f"this is RCCL, not NCCL ({job.where(job.rccl)}): rules on NVIDIA do not apply"
@@ -231,27 +236,35 @@ def _notes(case: Case, judgement: Judgement) -> tuple[str, ...]:
     return tuple(notes)
 
 
+JOBS_SHOWN: Final = 8
+
+
 def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
-    job, comm = case.job, case.world
-    lines = []
-    if comm is not None:
-        version = ".".join(map(str, case.version)) if case.version else "of unknown version"
-        lines.append(
-            f"NCCL {version}: {len(comm.members)} of {comm.nranks} ranks seen on "
-            f"{fold_hosts(case.hosts)}, network {case.network or 'not told'}, "
-            f"{len(case.comms)} communicators"
-        )
+    job = case.job
+    lines = [_line_of(each) for each in case.jobs[:JOBS_SHOWN] if each.world is not None]
+    if len(case.jobs) > JOBS_SHOWN:
+        lines.append(f"... and {many(len(case.jobs) - JOBS_SHOWN, 'more job')}")
     if job.hccl.any:
-        lines.append(
-            f"HCCL: {len(job.hccl.npus)} processes, {job.hccl.nranks or 'unknown'} ranks on "
-            f"{job.hccl.servers or 'unknown'} servers, {len(job.hccl.codes)} error codes"
-        )
-    lines.append(
-        f"{job.stats.lines} lines of {len(job.files)} files read, {job.stats.nccl_lines} of NCCL"
-    )
-    root = first_error(case)
+        processes = many(len(job.hccl.npus), "process", "processes")
+        ranks = many(job.hccl.nranks, "rank") if job.hccl.nranks else "unknown ranks"
+        servers = many(job.hccl.servers, "server") if job.hccl.servers else "unknown servers"
+        codes = many(len(job.hccl.codes), "error code")
+        lines.append(f"HCCL: {processes}, {ranks} on {servers}, {codes}")
+    read = f"{many(job.stats.lines, 'line')} of {many(len(job.files), 'file')} read"
+    lines.append(f"{read}, {job.stats.nccl_lines:,} of NCCL")
+    root = next((error for each in case.jobs if (error := first_error(each))), None)
     if root is not None:
         lines.append(f"First error: {root.proc.label}, {job.where(root.at)}: {root.text[:160]}")
-    unknown = len(judgement.not_judged)
-    lines.append(f"{len(judgement.judged)} rules judged, {unknown} could not be")
+    lines.append(rules_told(judgement))
     return tuple(lines)
+
+
+def _line_of(case: Case) -> str:
+    """One job: its version, ranks, hosts and network."""
+    comm = case.world
+    seen, ranks = (len(comm.members), comm.nranks) if comm else (0, 0)
+    version = ".".join(map(str, case.version)) if case.version else "of unknown version"
+    return (
+        f"NCCL {version}: {seen} of {many(ranks, 'rank')} seen on {fold_hosts(case.hosts)}, "
+        f"network {case.network or 'not told'}, {many(len(case.comms), 'communicator')}"
+    )

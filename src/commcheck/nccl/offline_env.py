@@ -45,8 +45,9 @@ from commcheck.nccl.environment.sources import (
 )
 from commcheck.nccl.inputs import Given, read_all
 from commcheck.nccl.offline import read_logs
-from commcheck.nccl.ruling import Judgement, rule_notes
+from commcheck.nccl.ruling import Judgement, rule_notes, rules_told
 from commcheck.nccl.site import Site, SiteHost, site_of
+from commcheck.report.counts import many
 from commcheck.report.record import JOB, PlannedCheck
 
 _ASSIGNS: Final = regex(r"^(?:declare -x |export )?[A-Za-z_]\w*=", re.MULTILINE)
@@ -346,7 +347,7 @@ def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
     lines = []
     for one in case.environments[:8]:
         more = f" and {len(one.who) - 1} more" if len(one.who) > 1 else ""
-        lines.append(f"{one.who[0]}{more}: {len(one.settings)} variables")
+        lines.append(f"{one.who[0]}{more}: {many(len(one.settings), 'variable')}")
         lines += [
             f"  {one.show(name)}" for name in sorted(one.settings) if name.startswith("NCCL_")
         ][:40]
@@ -354,8 +355,7 @@ def _screen(case: Case, judgement: Judgement) -> tuple[str, ...]:
         f"{table.where}: a rank table, NPUs: {len(table.npus)}, servers: {table.servers}"
         for table in case.tables
     ]
-    count = len(judgement.not_judged)
-    lines.append(f"{len(judgement.judged)} rules judged, {count} could not be")
+    lines.append(rules_told(judgement))
     return tuple(lines)
 
 

@@ -14,7 +14,7 @@ from commcheck.lazy import regex
 from commcheck.nccl import messages, wrappers
 from commcheck.nccl.comms import Registry
 from commcheck.nccl.facts import Diag, Job, Process
-from commcheck.nccl.header import Head, parse_head, time_of
+from commcheck.nccl.header import Head, parse_head
 from commcheck.nccl.loose import Loose
 from commcheck.nccl.places import At
 
@@ -156,7 +156,7 @@ class FileReader:
                     continue
                 proc.lines += 1
                 proc.last = at = (file, number)
-                handle(desk, proc, speaker.tid, message, at, "", True)
+                handle(desk, proc, speaker.tid, message.rstrip(), at, "", True)
             elif "NCCL" in line:
                 self._logical(line, number, whole=True)
             elif careful and line:
@@ -275,7 +275,8 @@ class FileReader:
         self._job.stats.nccl_lines += 1
         if prefix and proc.lines < 100:
             self._told(proc, prefix)
-        when = time_of(head.stamp) if head.stamp else prefix
+        # The first time on the line: a launcher's stands on every line, in a zone of its own.
+        when = prefix
         if level == "INFO ":
             self._info(speaker, message, at, when, whole=whole)
         elif level == "WARN ":
@@ -300,11 +301,12 @@ class FileReader:
             word, _, _ = text.partition(" ")
             handle = messages.HANDLERS.get(word)
             if handle is not None:
-                handle(self._desk, speaker.proc, speaker.tid, text, at, when, whole)
+                # Terminals fill lines with blanks; only a setting's own may mean something.
+                handle(self._desk, speaker.proc, speaker.tid, text.rstrip(), at, when, whole)
             elif word[:1] in "0123456789[" or word[:5] in ("NCCL_", "ncclC"):
                 messages.by_shape(self._desk, speaker.proc, speaker.tid, text, at, when, whole)
             elif ":" in word and word[-1].isdigit():
-                messages.ladder(proc, speaker.tid, text, at)
+                messages.ladder(proc, speaker.tid, text.rstrip(), at)
             return
         self._take(speaker, lambda: self._info(speaker, text, at, when, whole=whole), at)
 

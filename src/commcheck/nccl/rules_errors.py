@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from ipaddress import ip_address
 from typing import Final
 
+from commcheck.lazy import regex
 from commcheck.model import Cause, Status
 from commcheck.nccl import causes, causes_errors, causes_plugins
 from commcheck.nccl.case import GOOGLE_TCP, Case
-from commcheck.nccl.errors import event_class
-from commcheck.nccl.facts import Error, Process
+from commcheck.nccl.errors import GPU_REGISTRATION, event_class
+from commcheck.nccl.facts import Error
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
 
 FLUSHED: Final = "5"
@@ -49,13 +53,29 @@ def first_cause(case: Case) -> Error | None:
         return min(found, key=lambda error: (error.time_s or 0.0, error.at))
     if len({error.at[0] for error in found}) == 1:
         return min(found, key=lambda error: error.at)
-    named = [peer_of(error) for error in case.of_kind("closed")]
+    named = [_host_of(case, peer_of(error)) for error in case.of_kind("closed")]
     return max(found, key=lambda error: (named.count(error.proc.host), error.at[0] * -1))
 
 
 def peer_of(error: Error) -> str:
     """The peer's name or address without its port."""
     return re.sub(r"<\d+>$", "", error.values.get("peer", ""))
+
+
+def _host_of(case: Case, peer: str) -> str:
+    """The log's name of a peer, which NCCL prints as a full name or as an address."""
+    if is_address(peer):
+        return next((p.host for p in case.procs if p.oob and p.oob[1] == peer), peer)
+    return peer.partition(".")[0]
+
+
+def is_address(text: str) -> bool:
+    """True for an address of IPv4 or IPv6."""
+    try:
+        ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def hosts_of(case: Case, errors: Sequence[Error]) -> tuple[str, ...]:
@@ -87,7 +107,8 @@ def plain(
         errors = case.of_kind(*kinds)
         if not errors:
             return right()
-        first = errors[0]
+        root = first_cause(case)
+        first = root if root in errors else errors[0]
         hosts = hosts_of(case, errors)
         return wrong(
             Found(
@@ -121,6 +142,10 @@ def places_of(error: Error) -> dict[str, object]:
     }
 
 
+_ONE_HOST: Final = regex(r"172\.17\.0\.1$|127\.|169\.254\.|::1$|fe80:", re.IGNORECASE)
+"""Addresses that are reached on the host itself only: Docker's bridge, loopback, link-local."""
+
+
 def _connect(case: Case) -> Ruling:
     errors = case.of_kind("connect")
     if not errors:
@@ -128,12 +153,14 @@ def _connect(case: Case) -> Ruling:
     first = errors[0]
     hosts = hosts_of(case, errors)
     peers = sorted({peer_of(e) for e in errors if peer_of(e)})
+    inside = bool(peers) and all(map(_ONE_HOST.match, peers)) and len(case.hosts) != 1
     return wrong(
         Found(
             rule="LOG-011",
-            cause=causes.CONNECT_FAILED,
+            cause=causes.WRONG_INTERFACE if inside else causes.CONNECT_FAILED,
             reason=f"{fold_hosts(hosts) or 'a process'} cannot connect to {', '.join(peers[:4])}: "
-            f"{first.values.get('why', 'failed')}{times(len(errors))}",
+            f"{first.values.get('why', 'failed')}{times(len(errors))}"
+            + (": an address that means another machine on each host" if inside else ""),
             hosts=hosts,
             evidence=tuple(case.where(e.at for e in errors)),
             measured={"peers": peers[:20], "events": len(errors)},
@@ -142,96 +169,15 @@ def _connect(case: Case) -> Ruling:
     )
 
 
-def _version_text(code: str) -> str:
-    number = int(code)
-    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+_LOCKED: Final = plain("LOG-037", causes_errors.MEMLOCK, "verbs-memory")
+_OF_GPU: Final = plain("LOG-037", causes_errors.GPU_UNREGISTERED, GPU_REGISTRATION)
 
 
-def _versions(case: Case) -> Ruling:
-    errors = case.of_kind("version")
-    comm = case.world
-    few: list[Process] = []
-    printed: dict[tuple[int, int, int], list[Process]] = {}
-    for proc in case.world_procs:
-        if proc.version:
-            printed.setdefault(proc.version, []).append(proc)
-    if errors:
-        values = errors[0].values
-        hosts = _hosts_of_ranks(case, errors) or hosts_of(case, errors)
-        reason = (
-            f"NCCL versions differ: rank {values['a']} has {_version_text(values['va'])}, "
-            f"rank {values['b']} {_version_text(values['vb'])}"
-        )
-    elif len(printed) > 1:
-        few = min(printed.values(), key=len)
-        hosts = tuple(dict.fromkeys(case.machine(proc.host) for proc in few))
-        said = ", ".join(f"{'.'.join(map(str, v))} on {len(h)} ranks" for v, h in printed.items())
-        reason = f"NCCL versions differ in one communicator: {said}"
-    elif printed or comm is not None or case.job.banners:
-        return (
-            right()
-            if printed
-            else unknown(
-                "no version of these processes is in the log (before 2.22 only rank 0 prints it)",
-                "NCCL_DEBUG=VERSION on every rank, NCCL 2.22 or newer",
-            )
-        )
-    else:
-        return unknown("no version in the log", "NCCL_DEBUG=VERSION on every rank")
-    victims = case.of_kind("closed")
-    return wrong(
-        Found(
-            rule="LOG-016",
-            cause=causes.VERSIONS,
-            reason=reason,
-            hosts=hosts,
-            evidence=tuple(case.where([*(e.at for e in errors), *(proc.first for proc in few)])),
-            measured={"events": len(errors), "victims": len(victims)},
-            places=places_of(errors[0]) if errors else {},
-        )
-    )
-
-
-def _hosts_of_ranks(case: Case, errors: Sequence[Error]) -> tuple[str, ...]:
-    """Hosts of the ranks that run the older library."""
-    comm = case.world
-    old = {
-        int(e.values["a"] if int(e.values["va"]) < int(e.values["vb"]) else e.values["b"])
-        for e in errors
-    }
-    named = (case.rank_host(comm, rank) for rank in sorted(old)) if comm else ()
-    return tuple(dict.fromkeys(host for host in named if host))
-
-
-def _driver(case: Case) -> Ruling:
-    errors = case.of_kind("driver")
-    old = [
-        proc
-        for proc in case.procs
-        if proc.driver and proc.cuda_built and proc.cuda_built[0] > proc.driver // 1000
-    ]
-    if not errors and not old:
-        if any(proc.driver for proc in case.procs):
-            return right()
-        return unknown("no driver version in the log (2.13 and newer)", "NCCL_DEBUG=INFO")
-    hosts = hosts_of(case, errors) or tuple(dict.fromkeys(case.machine(p.host) for p in old))
-    if old and old[0].cuda_built and old[0].driver:
-        built, driver = old[0].cuda_built, old[0].driver
-        reason = (
-            f"NCCL is built for CUDA {built[0]}.{built[1]}, the driver of {fold_hosts(hosts)} "
-            f"supports {driver // 1000}.{driver % 1000 // 10}"
-        )
-    else:
-        reason = f"{short(errors[0])}{on(hosts)}"
-    return wrong(
-        Found(
-            rule="LOG-017",
-            cause=causes.DRIVER_OLD,
-            reason=reason,
-            hosts=hosts,
-            evidence=tuple(case.where([*(e.at for e in errors), *(p.first for p in old)])),
-        )
-    )
+def _registration(case: Case) -> Ruling:
+    ended = any(case.ended(error) for error in case.of_kind(GPU_REGISTRATION))
+    status = Status.FAIL if ended else Status.WARN
+    of_gpu = [replace(found, status=status) for found in _OF_GPU(case).found]
+    return wrong(*_LOCKED(case).found, *of_gpu)
 
 
 def _sizes(case: Case) -> Ruling:
@@ -239,19 +185,25 @@ def _sizes(case: Case) -> Ruling:
     differ = [comm for comm in case.comms if len(comm.sizes) > 1]
     if not errors and not differ:
         return right()
-    reason = (
-        short(errors[0])
-        if errors
-        else f"ranks of one communicator say {sorted(differ[0].sizes)} ranks"
-    )
     hosts = hosts_of(case, errors)
+    places = [error.at for error in errors]
+    if errors:
+        reason = f"{short(errors[0])}{on(hosts)}"
+    else:
+        by_size = sorted(differ[0].sizes.items())
+        said = ", ".join(
+            f"{size} on {fold_hosts(map(case.machine, where))}" for size, where in by_size
+        )
+        reason = f"ranks of one communicator do not agree how many they are: {said}"
+        hosts = tuple(dict.fromkeys(case.machine(h) for _, where in by_size for h in where))
+        places = [next(iter(where.values())) for _, where in by_size]
     return wrong(
         Found(
             rule="LOG-015",
             cause=causes.WORLD_SIZE,
-            reason=f"{reason}{on(hosts)}",
+            reason=reason,
             hosts=hosts,
-            evidence=tuple(case.where(e.at for e in errors)),
+            evidence=tuple(case.where(places)),
         )
     )
 
@@ -264,17 +216,25 @@ def _victims(case: Case) -> Ruling:
     if first_cause(case) is not None or len(case.networks) > 1:
         return other(f"{len(errors)} victims of another failure")
     logged = {proc.host for proc in case.procs}
-    missing = [peer for peer in peers if peer not in logged]
+    missing = [peer for peer in peers if _host_of(case, peer) not in logged]
+    there = sorted({_host_of(case, peer) for peer in peers} & logged)
+    look = (
+        f"see how the processes on {fold_hosts(there)} ended, whose log tells no error: "
+        "dmesg -T | grep -iE 'oom|xid|segfault', and the scheduler's or kubelet's events"
+    )
+    lost = many(len({id(error.proc) for error in errors}), "process", "processes")
     return unknown(
-        f"{len(errors)} processes lost their peer{of_peers(peers)}; "
-        "who failed first is not in the log",
-        f"read the log of {', '.join(missing or peers) or 'the peer'} from the same moment",
+        f"{lost} lost a peer{of_peers(peers)}; who failed first is not in the log",
+        look
+        if there and not missing
+        else f"read the log of {', '.join(missing) or 'the peer'} from the same moment",
     )
 
 
 def _topology(case: Case) -> Ruling:
     errors = case.of_kind("topo-file")
-    simple = case.job.simple_order
+    mine = {proc.host for proc in case.procs}
+    simple = {host: at for host, at in case.job.simple_order.items() if host in mine}
     if not errors and not simple:
         return right()
     hosts = hosts_of(case, errors) or tuple(dict.fromkeys(case.machine(h) for h in simple))
@@ -327,18 +287,12 @@ RULES: Final = (
     ),
     Rule("LOG-011", "ranks can connect", _connect),
     Rule("LOG-015", "one size for all ranks", _sizes),
-    Rule("LOG-016", "one NCCL version", _versions),
-    Rule("LOG-017", "the driver is new enough", _driver),
     Rule(
         "LOG-021",
         "NVLink peers reach each other",
         plain("LOG-021", causes.P2P_REFUSED, "p2p-nvlink", "p2p-enable"),
     ),
-    Rule(
-        "LOG-037",
-        "memory can be registered",
-        plain("LOG-037", causes_errors.MEMLOCK, "verbs-memory"),
-    ),
+    Rule("LOG-037", "memory can be registered", _registration),
     Rule(
         "LOG-039",
         "shared memory is large enough",

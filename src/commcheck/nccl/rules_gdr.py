@@ -20,6 +20,7 @@ from commcheck.nccl.ruling import (
     unknown,
     wrong,
 )
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
 
 
@@ -34,6 +35,8 @@ def _gdr_gate(case: Case, *, differ: bool = False) -> Ruling | None:
             f"{case.network} is a plugin: its lines need not show GPU Direct",
             "ask the plugin's log",
         )
+    if len(case.networks) > 1:
+        return other("the ranks use different networks: see LOG-006")
     if case.network == "Socket" or any(proc.ofi_over_tcp for proc in case.world_procs):
         return other("the network is TCP: see LOG-001")
     if case.libfabric and not differ and not any(case.expected(p.host).gdr for p in case.procs):
@@ -89,7 +92,8 @@ def _gdr(case: Case, *, everywhere: bool) -> Ruling:
     elif all(m.net[1] == 0 and m.net[3] for m in lacking):
         return right("sends are staged, receives are direct: as designed before Ampere")
     else:
-        reason = f"no rank uses GPU Direct RDMA: {len(lacking)} ranks on {fold_hosts(hosts)}"
+        ranks_here = many(len(lacking), "rank")
+        reason = f"no rank uses GPU Direct RDMA: {ranks_here} on {fold_hosts(hosts)}"
     wanted = not everywhere or any(case.expected(m.proc.host).gdr for m in lacking)
     return wrong(
         Found(
@@ -130,8 +134,8 @@ def _distance(case: Case) -> Ruling:
             Found(
                 rule="LOG-027",
                 cause=_cause(case),
-                reason=f"every NIC is too far from {len(procs)} GPUs of {host} for GPU Direct: "
-                f"distance {distance}{f' ({name})' if name else ''}, limit {limit}",
+                reason=f"every NIC is too far from {many(len(procs), 'GPU')} of {host} for "
+                f"GPU Direct: distance {distance}{f' ({name})' if name else ''}, limit {limit}",
                 hosts=(host,),
                 evidence=tuple(case.where(fact[3] for p in procs for fact in p.gdr.values())),
                 measured={"distance": distance, "limit": limit, **_below(case)},

@@ -8,6 +8,7 @@ from typing import Final
 from commcheck.model import Cause, Status
 from commcheck.nccl import causes_hccl, rules_hccl_links
 from commcheck.nccl.case import Case
+from commcheck.nccl.flight_groups import some
 from commcheck.nccl.hccl import Code, Hccl, Npu
 from commcheck.nccl.hccl_codes import (
     CODES,
@@ -19,7 +20,6 @@ from commcheck.nccl.hccl_codes import (
 )
 from commcheck.nccl.hccl_links import End
 from commcheck.nccl.rules_hccl_links import LEVEL, PLOGS, chain, gate, has_debug, late, tls
-from commcheck.nccl.rules_init import some
 from commcheck.nccl.ruling import Found, Rule, Ruling, other, right, unknown, wrong
 
 CAUSES: Final = {
@@ -159,7 +159,7 @@ def _missing(case: Case) -> Ruling:
         Found(
             rule="HLOG-002",
             cause=causes_hccl.HCCL_MISSING,
-            reason=f"ranks {some(ranks)} never connected to the root"
+            reason=f"{some(ranks)} never connected to the root"
             + (f": {hccl.connected} of {hccl.need} did" if hccl.need else ""),
             hosts=tuple(
                 dict.fromkeys(n.server for r in ranks if (n := hccl.of_rank(r)) and n.server)

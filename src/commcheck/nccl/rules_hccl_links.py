@@ -315,6 +315,11 @@ def _rdma(case: Case) -> Ruling:
     )
 
 
+RUN_MOST_S: Final = 86400
+"""Seconds between time-outs of one run. Our own: HCCL waits 2 hours at most, and no launcher keeps
+a job for a day whose ranks gave up; ~/ascend/log keeps the plogs of all runs."""
+
+
 def late(case: Case) -> Ruling:
     """HLOG-006: a rank that began to wait when the others had given up."""
     if gated := gate(case):
@@ -336,6 +341,11 @@ def late(case: Case) -> Ruling:
     first = min(timed, key=lambda n: n.timed_out_s or 0.0)
     last = max(timed, key=lambda n: n.timed_out_s or 0.0)
     spread = (last.timed_out_s or 0.0) - (first.timed_out_s or 0.0)
+    if spread > RUN_MOST_S:
+        return unknown(
+            f"time-outs lie {spread / RUN_MOST_S:.0f} days apart: they are of different runs",
+            "read the plogs of one run: their names bear the time",
+        )
     if spread <= limit:
         return right(f"time-outs lie {spread:.0f} s apart, within {limit} s")
     return wrong(

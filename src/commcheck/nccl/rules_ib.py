@@ -22,6 +22,7 @@ from commcheck.nccl.rules_errors import (
     times,
 )
 from commcheck.nccl.ruling import Found, Rule, Ruling, right, unknown, wrong
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
 
 EARLY_S: Final = 60
@@ -64,7 +65,7 @@ def _retry(case: Case) -> Ruling:
             reason=f"{rank}{device}: no acknowledgement from {peer_of(first) or 'its peer'}{path}, "
             f"status 12{when}"
             + ("; a link-local GID: a wrong GID index" if link_local else "")
-            + (f"; {len(flushed)} flushed requests follow from it" if flushed else ""),
+            + (f"; {many(len(flushed), 'flushed request')} after it" if flushed else ""),
             hosts=hosts,
             evidence=tuple(case.where(e.at for e in errors)),
             measured={

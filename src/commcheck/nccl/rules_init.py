@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from statistics import median
 from typing import Final
 
 from commcheck.model import Status
 from commcheck.nccl import causes, causes_errors
-from commcheck.nccl.case import Case, channels_of
-from commcheck.nccl.facts import Comm
+from commcheck.nccl.case import Case
+from commcheck.nccl.facts import Comm, Member
+from commcheck.nccl.flight_groups import some
 from commcheck.nccl.ruling import (
     INFO_EVERYWHERE,
     NAME_MACHINES,
@@ -21,18 +23,13 @@ from commcheck.nccl.ruling import (
     wrong,
 )
 from commcheck.nccl.topology import figure
+from commcheck.report.counts import many
 
 STALE_S: Final = 120
 """A file that grew within this time may still be starting."""
 
 SLOW_S: Final = 60.0
 SLOW_TIMES: Final = 5.0
-
-
-def some(ranks: list[int]) -> str:
-    """Ranks as text, the first few."""
-    shown = ", ".join(map(str, ranks[:12]))
-    return f"{shown} and {len(ranks) - 12} more" if len(ranks) > 12 else shown
 
 
 def _missing(case: Case) -> Ruling:
@@ -47,7 +44,8 @@ def _missing(case: Case) -> Ruling:
     if any(member.complete for member in comm.members.values()):
         # Init is collective: where one rank completed all had come. These only log elsewhere.
         return unknown(
-            f"init completed, but {len(absent)} ranks are not in the input", case.turn_on_whole
+            f"init completed, but the input lacks {many(len(absent), 'rank')}",
+            case.turn_on_whole,
         )
     if _growing(case):
         return unknown("the log is still growing", "look again in two minutes")
@@ -90,10 +88,60 @@ def _neighbours(case: Case, comm: Comm, absent: list[int]) -> dict[int, tuple[st
 
 
 def _growing(case: Case) -> bool:
-    return any(age < STALE_S for age in case.job.file_age_s.values())
+    mine = {file for proc in case.procs for file in proc.files}
+    ages = case.job.file_age_s.items()
+    return any(age < STALE_S for file, age in ages if file in mine or not mine)
 
 
 def _stuck(case: Case) -> Ruling:
+    world = _world_stuck(case)
+    groups = [
+        (comm, stuck) for comm in case.comms if comm is not case.world and (stuck := _waiting(comm))
+    ]
+    if not groups or world.state == "wrong":
+        return world
+    comm, stuck = groups[0]
+    absent = [rank for rank in range(comm.nranks) if rank not in comm.members]
+    if (case.uncountable if absent else case.damaged) or _growing(case):
+        why = f"init of {many(len(groups), 'communicator')} beside the largest has no end yet"
+        return unknown(why, f"look again in two minutes; {case.turn_on_whole}", doubt=True)
+    if case.job.stats.cut_files:
+        return unknown("a file ends in the middle of a line", "read the whole file")
+    errors = {error.proc for error in case.errors if case.ended(error)}
+    if any(m.proc in errors for _, m in stuck):
+        return other("init ended in an error that another rule names")
+    more = f"; {many(len(groups) - 1, 'more communicator')} likewise" if len(groups) > 1 else ""
+    first = stuck[0][1].proc
+    return wrong(
+        Found(
+            rule="LOG-014",
+            cause=causes.INIT_STUCK,
+            reason=f"{some([rank for rank, _ in stuck])} of a communicator of {comm.nranks}, which "
+            "is not the largest, began init and did not end it"
+            + (f", {some(absent)} did not come" if absent else "")
+            + f"; the last line of {first.label} is at {case.job.where(first.last)}"
+            f"{_refused(case)}{more}",
+            hosts=tuple(dict.fromkeys(case.machine(m.proc.host) for _, m in stuck)),
+            evidence=tuple(case.where(m.at for _, m in stuck)),
+            measured={"stuck_communicators": len(groups)},
+            places={"pid": first.pid},
+        )
+    )
+
+
+def _refused(case: Case) -> str:
+    """Peers to which connections were tried again and again."""
+    told = [f"{peer} ({why})" for peer, why in list(case.job.refused.items())[:3]]
+    return f"; tried again: connections to {', '.join(told)}" if told else ""
+
+
+def _waiting(comm: Comm) -> list[tuple[int, Member]]:
+    """Ranks that began init and neither ended it nor gave the communicator up."""
+    members = sorted(comm.members.items())
+    return [(rank, m) for rank, m in members if m.start and not m.complete and not m.gone]
+
+
+def _world_stuck(case: Case) -> Ruling:
     comm = case.world
     if comm is None:
         return unknown("no line of a communicator", INFO_EVERYWHERE)
@@ -111,6 +159,10 @@ def _stuck(case: Case) -> Ruling:
         return unknown("a file ends in the middle of a line", "read the whole file")
     if len(comm.members) < comm.nranks:
         return other("ranks are missing: that the others wait is its consequence (LOG-013)")
+    if len(comm.sizes) > 1:
+        return other(
+            "ranks do not agree how many they are: that they wait follows from it (LOG-015)"
+        )
     errors = {error.proc for error in case.errors if case.ended(error)}
     if any(m.proc in errors for _, m in stuck) or case.networks.keys() > {case.network}:
         return other("init ended in an error that another rule names")
@@ -123,8 +175,8 @@ def _stuck(case: Case) -> Ruling:
             rule="LOG-014",
             cause=causes.INIT_STUCK,
             reason=f"{len(stuck)} of {len(comm.members)} ranks began init and did not end it: "
-            f"ranks {some(sorted(ranks))}; the last line of rank {few[0][0]} is at "
-            f"{case.job.where(first.last)}",
+            f"{some(sorted(ranks))}; the last line of rank {few[0][0]} is at "
+            f"{case.job.where(first.last)}{_refused(case)}",
             hosts=hosts,
             evidence=tuple(case.where(m.proc.last for _, m in few)),
             measured={"stuck_ranks": sorted(ranks)[:200]},
@@ -134,9 +186,14 @@ def _stuck(case: Case) -> Ruling:
     )
 
 
+def _channels_of(comm: Comm) -> Counter[int]:
+    """Channel counts that the members declare."""
+    return Counter(m.channels for m in comm.members.values() if m.channels is not None)
+
+
 def _channels(case: Case) -> Ruling:
     comm = case.world
-    counts = channels_of(comm) if comm else None
+    counts = _channels_of(comm) if comm else None
     if not counts or comm is None:
         return unknown("no 'coll channels' line", INFO_EVERYWHERE)
     if len(counts) == 1:
@@ -144,7 +201,7 @@ def _channels(case: Case) -> Ruling:
     usual = counts.most_common(1)[0][0]
     odd = [m for m in comm.members.values() if m.channels not in (None, usual)]
     hosts = tuple(dict.fromkeys(case.machine(m.proc.host) for m in odd))
-    said = ", ".join(f"{n} on {times} ranks" for n, times in sorted(counts.items()))
+    said = ", ".join(f"{n} on {many(times, 'rank')}" for n, times in sorted(counts.items()))
     return wrong(
         Found(
             rule="LOG-031",
@@ -174,7 +231,8 @@ def _nodes(case: Case) -> Ruling:
         Found(
             rule="LOG-046",
             cause=causes_errors.NODES,
-            reason=f"NCCL counts {comm.nodes} nodes, the ranks run on {machines} machines"
+            reason=f"NCCL counts {many(comm.nodes, 'node')}, the ranks run on "
+            f"{many(machines, 'machine')}"
             + (": containers of one machine look like several" if more else ": identities cloned"),
             hosts=case.hosts,
             evidence=tuple(case.where([comm.nodes_at])),

@@ -1,17 +1,16 @@
-"""Rules on the network that NCCL chose: LOG-001 to LOG-009."""
+"""Rules on the network that NCCL chose: LOG-001 to LOG-006, LOG-009."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from commcheck.lazy import regex
 from commcheck.model import Status
-from commcheck.nccl import causes, causes_plugins
+from commcheck.nccl import causes
 from commcheck.nccl.case import LIBFABRIC, Case
-from commcheck.nccl.facts import Nic, Process
+from commcheck.nccl.facts import Process
 from commcheck.nccl.ruling import (
     INFO_EVERYWHERE,
     SUBSYSTEMS,
@@ -23,9 +22,13 @@ from commcheck.nccl.ruling import (
     unknown,
     wrong,
 )
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
 
-_BAD_INTERFACES: Final = regex(r"(?:docker|virbr|veth|cali|cni|flannel)[\w.-]*|lo")
+# Bridges of container engines and hypervisors; Docker names those of a user's networks br-<id>.
+_BAD_INTERFACES: Final = regex(
+    r"(?:docker|virbr|veth|cali|cni|flannel|podman|lxcbr|lxdbr)[\w.-]*|br-[0-9a-f]{12}|lo"
+)
 _LINK_LOCAL: Final = regex(r"169\.254\.|fe80:", re.IGNORECASE)
 
 
@@ -75,6 +78,8 @@ def _socket(case: Case) -> Ruling:
     places = [proc.provider_at if over_tcp else proc.network_at for proc in procs]
     failed = [error for error in case.of_kind("ofi-init") if error.proc in procs]
     why += ": libfabric's plugin could not start" if failed else ""
+    forced = next((said for proc in procs if (said := forces_tcp(proc.env.items()))), "")
+    why += f": {forced} is set" if forced else ""
     places += [error.at for error in failed]
     is_efa = over_tcp or any(case.expected(proc.host).platform == "gpu-efa" for proc in procs)
     below = "efa-devices" if is_efa else "rdma-device-count"
@@ -83,11 +88,24 @@ def _socket(case: Case) -> Ruling:
             rule="LOG-001",
             cause=causes.LIBFABRIC_TCP if over_tcp else causes.SOCKET_FALLBACK,
             status=Status.FAIL if sure else Status.WARN,
-            reason=f"{len(procs)} ranks on {fold_hosts(hosts)} use {used}, {why}",
+            reason=f"{many(len(procs), 'rank')} on {fold_hosts(hosts)} "
+            f"{'uses' if len(procs) == 1 else 'use'} {used}, {why}",
             hosts=hosts,
             evidence=tuple(case.where(places)),
             measured={"ranks_on_socket": len(procs), "next_check": f"physical.{below}"},
         )
+    )
+
+
+def forces_tcp(settings: Iterable[tuple[str, str]]) -> str:
+    """The setting that turns RDMA off, of names and values; "" where none does."""
+    return next(
+        (
+            f"{name}={value}"
+            for name, value in settings
+            if (name, value.lower()) in (("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "socket"))
+        ),
+        "",
     )
 
 
@@ -222,121 +240,6 @@ def _mixed(case: Case) -> Ruling:
     )
 
 
-def _by_machine(case: Case) -> dict[str, tuple[Process, tuple[Nic, ...]]]:
-    """The longest NIC list printed on each machine."""
-    lists: dict[str, tuple[Process, tuple[Nic, ...]]] = {}
-    for proc in case.procs:
-        if proc.nics is not None and (proc.nics or proc.no_device is None):
-            name = case.machine(proc.host)
-            if name not in lists or len(proc.nics) > len(lists[name][1]):
-                lists[name] = (proc, proc.nics)
-    return lists
-
-
-def _nic_lists(case: Case) -> Ruling:
-    if gated := not_over_network(case):
-        return gated
-    if case.over_efa:
-        return _efa_devices(case)
-    lists = _by_machine(case)
-    if not lists:
-        return unknown("no line lists the NICs", INFO_EVERYWHERE)
-    found = []
-    ranks = _ranks_by_machine(case)
-    for name, (proc, nics) in lists.items():
-        # A job that asked for fewer GPUs of a host may see fewer NICs there.
-        alike = [len(each) for peer, (_, each) in lists.items() if ranks[peer] == ranks[name]]
-        usual, times = Counter(alike).most_common(1)[0]
-        told = case.expected(proc.host).nics
-        ports = sum(nic.name.count("+") + 1 for nic in nics)
-        if told is not None:
-            seen = {part for nic in nics for part in nic.name.split("+")}
-            short = [rail for rail in told if rail.partition("/")[0] not in seen]
-            reason = f"NCCL on {name} does not see {', '.join(short)} of the inventory's rails"
-            bad = bool(short) and ports < len(told) and ranks[name] >= len(told)
-        else:
-            bad = len(alike) >= 3 and times * 2 > len(alike) and len(nics) < usual
-            reason = f"NCCL on {name} sees {len(nics)} NICs, {times} of its peers {usual}"
-        if bad:
-            found.append(
-                Found(
-                    rule="LOG-007",
-                    cause=causes.NIC_LIST,
-                    reason=reason,
-                    hosts=(name,),
-                    evidence=tuple(case.where([proc.nics_at])),
-                    measured={"nics_seen": ports},
-                )
-            )
-    return wrong(*found[:20])
-
-
-def _ranks_by_machine(case: Case) -> Counter[str]:
-    members = case.world.members.values() if case.world else ()
-    return Counter(case.machine(member.proc.host) for member in members)
-
-
-def _efa_devices(case: Case) -> Ruling:
-    """The plugin lists none, it counts: a host with fewer than its peers lost some, or asked so."""
-    counts: dict[str, Process] = {}
-    for proc in case.world_procs:
-        if proc.ofi_nics is not None:
-            counts.setdefault(case.machine(proc.host), proc)
-    if not counts:
-        return unknown("no line counts the EFA devices", INFO_EVERYWHERE)
-    ranks = _ranks_by_machine(case)
-    found = []
-    for name, proc in counts.items():
-        alike = [each.ofi_nics for peer, each in counts.items() if ranks[peer] == ranks[name]]
-        usual, times = Counter(alike).most_common(1)[0]
-        if len(alike) >= 3 and times * 2 > len(alike) and (proc.ofi_nics or 0) < (usual or 0):
-            found.append(
-                Found(
-                    rule="LOG-007",
-                    cause=causes_plugins.EFA_FEWER,
-                    reason=f"NCCL on {name} has {proc.ofi_nics} EFA devices, {times} of its peers "
-                    f"{usual}",
-                    hosts=(name,),
-                    evidence=tuple(case.where([proc.provider_at])),
-                    measured={"nics_seen": proc.ofi_nics, "next_check": "physical.efa-devices"},
-                )
-            )
-    return wrong(*found[:20])
-
-
-def _link_types(case: Case) -> Ruling:
-    if gated := not_over_network(case):
-        return gated
-    lists = _by_machine(case)
-    if not lists:
-        return unknown("no line lists the NICs", INFO_EVERYWHERE)
-    found = []
-    used = case.world.nic_use if case.world else Counter()
-    for name, (proc, nics) in lists.items():
-        kinds = {nic.link for nic in nics if nic.link in ("IB", "RoCE")}
-        want = case.expected(proc.host).link
-        if len(kinds) < 2 and (want is None or kinds <= {want}):
-            continue
-        busy = {
-            nic.link for nic in nics for key in used if key[0] == proc.host and key[2] == nic.index
-        }
-        bad = len(busy & {"IB", "RoCE"}) > 1 or (want is not None and bool(busy - {want}))
-        odd = next((nic for nic in nics if want and nic.link != want), nics[0])
-        found.append(
-            Found(
-                rule="LOG-008",
-                cause=causes.LINK_TYPE,
-                status=Status.FAIL if bad else Status.WARN,
-                reason=f"NICs of {name} are {' and '.join(sorted(kinds))}"
-                + (f", want {want}" if want else ": the two cannot talk to each other"),
-                hosts=(name,),
-                evidence=tuple(case.where([proc.nics_at])),
-                places={"device": odd.name.partition("+")[0]},
-            )
-        )
-    return wrong(*found[:20])
-
-
 def _interfaces(case: Case) -> Ruling:
     nothing = case.of_kind("no-interface")
     if gated := not_over_network(case):
@@ -376,7 +279,5 @@ RULES: Final = (
     Rule("LOG-003", "RDMA devices can be opened", _verbs),
     Rule("LOG-004", "the expected plugin is used", _plugin),
     Rule("LOG-006", "one network for all ranks", _mixed),
-    Rule("LOG-007", "all rails are listed", _nic_lists),
-    Rule("LOG-008", "one link type", _link_types),
     Rule("LOG-009", "bootstrap on a routable interface", _interfaces),
 )

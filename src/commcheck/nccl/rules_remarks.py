@@ -10,6 +10,7 @@ from typing import Final
 from commcheck.nccl.case import Case
 from commcheck.nccl.rules_errors import FLUSHED, is_secondary, of_peers, peer_of, status_of
 from commcheck.nccl.ruling import INFO_EVERYWHERE, Rule, Ruling, other, right, unknown
+from commcheck.report.counts import many
 
 
 def _probing(case: Case) -> Ruling:
@@ -26,10 +27,11 @@ def _retried(case: Case) -> Ruling:
     comm = case.world
     if comm is None or not all(member.complete for member in comm.members.values()):
         return unknown(
-            f"{case.job.retrying} connections were tried again; that init ended is not known",
+            f"tried again: {many(case.job.retrying, 'connection')}; that init ended is not known",
             "look again in two minutes",
         )
-    return right(f"{case.job.retrying} connections were tried again, and init ended: a slow start")
+    again = many(case.job.retrying, "connection")
+    return right(f"tried again: {again}, and init ended: a slow start")
 
 
 def _flushed(case: Case) -> Ruling:
@@ -41,8 +43,8 @@ def _flushed(case: Case) -> Ruling:
         return other("the first error of these connections is in the log")
     peers = sorted({peer_of(error) for error in flushed if peer_of(error)})
     return unknown(
-        f"{len(flushed)} flushed requests (status 5){of_peers(peers)}: they follow from an error "
-        "that is in another log",
+        f"{many(len(flushed), 'flushed request')} (status 5){of_peers(peers)} after an error that "
+        "is in another log",
         f"collect the log of {', '.join(peers) or 'the peer'}",
     )
 

@@ -21,6 +21,7 @@ from commcheck.nccl.ruling import (
     wrong,
 )
 from commcheck.nccl.topology import figure, rings
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts, natural
 
 UNEVEN: Final = 1.5
@@ -52,7 +53,7 @@ def _same_host_net(case: Case) -> Ruling:
             rule="LOG-018",
             cause=causes.SAME_HOST_NET,
             status=Status.FAIL if sure else Status.WARN,
-            reason=f"{count} pairs of ranks on one host talk over the network, on "
+            reason=f"over the network go {many(count, 'pair')} of ranks that share a host, on "
             f"{fold_hosts(pairs)}" + (f": {', '.join(refused)}" if refused else ""),
             hosts=tuple(pairs),
             evidence=tuple(case.where(at for each in pairs.values() for at in each)),
@@ -177,15 +178,18 @@ def _zigzag(case: Case) -> Ruling:
     worst = max(known, key=lambda ring: ring.crossings - ring.minimum)
     excess = worst.crossings - worst.minimum
     if excess <= 0:
-        return right(f"{len(known)} rings cross hosts {worst.crossings} times, the least possible")
+        return right(
+            f"{many(len(known), 'ring')}, {many(worst.crossings, 'host crossing')} each, the least "
+            "possible"
+        )
     bad = [ring for ring in known if ring.crossings > ring.minimum]
     return wrong(
         Found(
             rule="LOG-023",
             cause=causes.ZIGZAG,
             status=Status.FAIL if excess >= (case.domains(comm) or 1) else Status.WARN,
-            reason=f"{len(bad)} of {len(known)} rings cross between hosts {worst.crossings} times, "
-            f"want {worst.minimum}: ranks are not placed host by host",
+            reason=f"{len(bad)} of {many(len(known), 'ring')}, up to {worst.crossings} crossings "
+            f"between hosts, want {worst.minimum}: ranks are not placed host by host",
             hosts=case.hosts,
             evidence=tuple(case.where([comm.listing_at])),
             measured={"crossings": worst.crossings, "crossings_minimum": worst.minimum},
@@ -202,7 +206,7 @@ def _half_told(case: Case, comm: Comm) -> str:
     if done < comm.nranks:
         return f"{done} of {comm.nranks} ranks are known to have completed init"
     alone = sum(receives < 0 for _, receives in comm.rails.values())
-    return f"{alone} channels are printed by their sender only" if alone else ""
+    return f"of {many(alone, 'channel')} only the sender's line is there" if alone else ""
 
 
 def _rails(case: Case) -> Ruling:
@@ -229,6 +233,7 @@ def _rails(case: Case) -> Ruling:
             )
             for nic in nics
         }
+        seen = counts
         rails = {rail.partition("/")[0] for rail in case.expected(host).nics or ()}
         if rails:  # a NIC that is none of them, for storage, has nothing to carry
             counts = {name: n for name, n in counts.items() if rails & set(name.split("+"))}
@@ -239,10 +244,15 @@ def _rails(case: Case) -> Ruling:
             continue
         judged = True
         idle = [name for name, n in counts.items() if n == 0]
-        if not counts or (not idle and max(counts.values()) <= UNEVEN * min(counts.values())):
+        strange = [name for name, n in seen.items() if n and rails and name not in counts]
+        even = not idle and max(counts.values(), default=0) <= UNEVEN * min(
+            counts.values(), default=0
+        )
+        if not strange and (not counts or even):
             continue
         sure = bool(idle and rails)
         told = ", ".join(f"{name} {n}" for name, n in counts.items())
+        told += f"; and {', '.join(strange)}, declared as no rail, carry some" if strange else ""
         found.append(
             Found(
                 rule="LOG-024",
@@ -251,7 +261,7 @@ def _rails(case: Case) -> Ruling:
                 reason=f"NICs of {host} carry uneven numbers of channels: {told}",
                 hosts=(host,),
                 evidence=tuple(case.where(m.proc.nics_at for m in members)),
-                measured={"send_channels_by_nic": counts},
+                measured={"send_channels_by_nic": seen},
             )
         )
     if not judged:

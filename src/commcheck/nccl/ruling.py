@@ -9,6 +9,7 @@ from typing import Literal
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Figure, Status, Verdict
 from commcheck.nccl.case import Case
+from commcheck.report.counts import many
 from commcheck.report.ranges import fold_hosts
 
 State = Literal["wrong", "right", "other", "unknown"]
@@ -35,12 +36,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A rule's answer; ``why`` says what it rests on, ``turn_on`` what would make it tell."""
+    """A rule's answer; ``why`` says what it rests on, ``turn_on`` what would make it tell.
+
+    ``doubt``: something is odd, and whether it is wrong cannot be told: that is no healthy job.
+    """
 
     state: State
     found: tuple[Found, ...] = ()
     why: str = ""
     turn_on: str = ""
+    doubt: bool = False
 
 
 def right(why: str = "") -> Ruling:
@@ -53,9 +58,9 @@ def other(why: str) -> Ruling:
     return Ruling("other", why=why)
 
 
-def unknown(why: str, turn_on: str) -> Ruling:
+def unknown(why: str, turn_on: str, *, doubt: bool = False) -> Ruling:
     """The input cannot tell."""
-    return Ruling("unknown", why=why, turn_on=turn_on)
+    return Ruling("unknown", why=why, turn_on=turn_on, doubt=doubt)
 
 
 def wrong(*found: Found) -> Ruling:
@@ -65,10 +70,11 @@ def wrong(*found: Found) -> Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was found, and each rule's answer."""
+    """What was found, and each rule's answer. ``jobs``: of each job, where there are several."""
 
     verdicts: tuple[Verdict, ...]
     rulings: Mapping[str, Ruling]
+    jobs: tuple[Judgement, ...] = ()
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -117,3 +123,9 @@ def rule_notes(judged: Iterable[str], not_judged: Mapping[str, str]) -> list[str
         *(f"not judged: {fold_hosts(rules)}: {why}" for why, rules in by_reason.items()),
         f"rules judged: {fold_hosts(judged) or 'none'}",
     ]
+
+
+def rules_told(judgement: Judgement) -> str:
+    """How many rules could tell, and how many could not."""
+    judged = many(len(judgement.judged), "rule")
+    return f"{judged} judged, {len(judgement.not_judged)} could not be"

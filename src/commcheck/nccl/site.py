@@ -105,9 +105,14 @@ _SSH_PORT: Final = 22
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The machines by the names under which logs know them. Empty: no inventory was given."""
+    """The machines by the names under which logs know them. Empty: no inventory was given.
+
+    ``shared``: short names of several machines, which NCCL cuts at the first dot: what is expected
+    of all of them alike is kept, which of them it is cannot be told.
+    """
 
     hosts: Mapping[str, SiteHost] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
 
     def of(self, host: str) -> SiteHost:
         """The machine of a log's host name; nothing is known of an unknown one."""
@@ -131,19 +136,29 @@ def site_of(
     machines: dict[_Way, str] = {}
     for name, way in ways.items():
         machines.setdefault(way, name)
-    shared = Counter(address for address, *_ in machines)
+    doors = Counter(address for address, *_ in machines)
+    by_short: dict[str, dict[str, SiteHost]] = {}
     for name, host in (inventory or {}).items():
         address, machine = ways[name][0], machines[ways[name]]
         told = _host(host, machine, (platforms or {}).get(name, ""))
         names = [name, *(_value(LOG_NAMES, host, "") or ())]
-        if shared[address] > 1:
+        if doors[address] > 1:
             told = replace(told, door=address)
         elif not address.replace(".", "").isdigit() and ":" not in address:
             names.append(address)
         for each in names:
             known.setdefault(each, told)
-            known.setdefault(each.partition(".")[0], told)
-    return Site(known)
+            by_short.setdefault(each.partition(".")[0], {})[machine] = told
+    shared = frozenset(short for short, hosts in by_short.items() if len(hosts) > 1)
+    for short, hosts in by_short.items():
+        alike = {replace(told, machine=short) for told in hosts.values()}
+        if short not in shared:
+            known.setdefault(short, next(iter(hosts.values())))
+        elif len(alike) == 1:
+            known[short] = alike.pop()
+        else:
+            known[short] = SiteHost(short)
+    return Site(known, shared)
 
 
 def _way(host: Host) -> _Way:

@@ -17,8 +17,8 @@ from commcheck.command import ANSI
 from commcheck.lazy import dataclass, regex
 
 _CRI: Final = regex(r"(\d{4}-\d\d-\d\dT\S{9,30}) (stdout|stderr) ([FP]) ?(.*)", re.DOTALL)
-_KEYS: Final = ("log", "message", "msg", "text", "textPayload", "line")
-"""Of Docker, shippers, CloudWatch, Elasticsearch, Google Cloud (textPayload) and Loki (line)."""
+_KEYS: Final = ("log", "message", "msg", "text", "textPayload", "line", "MESSAGE")
+"""Of Docker, shippers, CloudWatch, Elasticsearch, Google Cloud, Loki (line) and journald."""
 
 _INSIDE: Final = ("_source", "jsonPayload")
 _MEMBER: Final = regex(rf'\s*"(?:{"|".join(_KEYS)})": *("(?:[^"\\]|\\.)*"),?\s*')

@@ -12,7 +12,8 @@ import pytest
 
 from checks.library.log import CHECK
 from commcheck.check import Unread
-from commcheck.model import Cause, Kind, Machine, Origin, Status, Wanted
+from commcheck.model import Cause, Host, Kind, Machine, Origin, Status, Wanted
+from commcheck.nccl.case import Case
 from commcheck.nccl.causes import (
     CHANNELS_DIFFER,
     CONNECT_FAILED,
@@ -51,6 +52,7 @@ from commcheck.nccl.causes_errors import (
     DUPLICATE_GPU,
     FORCED,
     GPU_MEMORY,
+    GPU_UNREGISTERED,
     MEMLOCK,
     MISMATCH,
     MNNVL,
@@ -94,8 +96,10 @@ from commcheck.nccl.causes_plugins import (
 from commcheck.nccl.host_log import HostLog
 from commcheck.nccl.job_logs import JobLog, JobLogs
 from commcheck.nccl.judge import HCCL_RULES, NCCL_RULES
+from commcheck.nccl.judge import judge as judge_case
 from commcheck.nccl.processes import Users
-from tests.nccl.made import job, judged, ranks, read_all
+from commcheck.nccl.site import site_of
+from tests.nccl.made import Rank, job, judged, ranks, read, read_all
 
 EMPTY = "step 1 loss 2.0\n"
 GOOD = job()
@@ -137,11 +141,12 @@ def ofi(provider: str, *, gdr: bool = True) -> str:
     return "".join(rank.info(selected) for rank in ranks()) + text
 
 
-def counted(odd: int) -> str:
-    """Four hosts with EFA; the third one counts ``odd`` devices, the others 16."""
-    members = ranks(("n1", "n2", "n3", "n4"), 2)
+def counted(odd: int, hosts: int = 4) -> str:
+    """Hosts with EFA; the last but one counts ``odd`` devices, the others 16."""
+    members = ranks([f"n{number}" for number in range(1, hosts + 1)], 2)
     said = "NET/OFI Selected provider is efa, fabric is efa-direct (found {} nics)"
-    counts = [rank.info(said.format(odd if rank.host == "n3" else 16)) for rank in members]
+    few = f"n{hosts - 1}"
+    counts = [rank.info(said.format(odd if rank.host == few else 16)) for rank in members]
     return "".join(counts) + without(job(members, network="Libfabric"), "NET/IB : Using")
 
 
@@ -297,6 +302,7 @@ ROWS = [
     Row("LOG-035", COMPLETION, GOOD + R0.warn(COMPLETED.format(10))),
     Row("LOG-036", QP_SETUP, GOOD + R0.warn("Call to ibv_modify_qp failed with error Invalid argument")),
     Row("LOG-036", UNREACHED, GOOD + R0.warn("Call to ibv_modify_qp failed with error No route to host")),
+    Row("LOG-037", GPU_UNREGISTERED, GOOD + R0.warn("Call to ibv_reg_mr failed with error Bad address")),
     Row("LOG-037", MEMLOCK, GOOD + R0.warn("Call to ibv_reg_mr failed with error Cannot allocate memory")),
     Row("LOG-038", ASYNC_EVENT, GOOD + R0.warn("NET/IB : mlx5_0:1 Got async event : port error")),
     Row("LOG-039", SHM, GOOD + R0.warn("Error: failed to extend /dev/shm/nccl-abcdef to 33030528 bytes, error: No space left on device (28)")),
@@ -451,7 +457,6 @@ def test_a_warning_that_no_rule_knows_is_no_pass() -> None:
     "text",
     [
         "Call to ibv_create_qp failed",
-        "Call to ibv_reg_dmabuf_mr failed with error Operation not supported",
         "Call to recv from 192.0.2.12<41234> failed : Connection timed out",
         "NET/OFI Request 0x7f0a completed with error. RC: 113. Error: 4123 (unreachable remote)",
         "NET/OFI Unable to register memory (type = 1) for device 0. RC: 12, Error: Cannot allocate memory",
@@ -863,7 +868,14 @@ def test_a_wrong_interface_fails_where_it_did_not_work(
 
 @pytest.mark.parametrize(
     ("seen", "state"),
-    [((4, 4, 2), "wrong"), ((4, 4, 4, 2), "wrong"), ((4, 3, 2), "right"), ((4, 4, 2, 2), "right")],
+    [
+        ((4, 4, 2), "wrong"),
+        ((4, 4, 4, 2), "wrong"),
+        ((4, 3, 2), "unknown"),
+        ((4, 4, 2, 2), "unknown"),
+        ((4, 2), "unknown"),
+        ((4, 4), "right"),
+    ],
 )
 def test_a_host_sees_too_few_nics_only_by_most_of_its_peers(
     seen: tuple[int, ...], state: str
@@ -1138,3 +1150,477 @@ def test_a_job_of_which_hosts_are_missing_changes_no_verdict() -> None:
     three = job(ranks(("n1", "n2", "n3")))
     (whole,) = parts(n1=of_host("n1", three), n2=of_host("n2", three))
     assert whole.verdicts == {}
+
+
+def test_two_hosts_that_see_unlike_many_nics_are_no_healthy_job() -> None:
+    """None of two tells which of them is right."""
+    text = "".join(
+        line.replace(" [1]mlx5_1:1/RoCE [RO]", " [RO]") if line.startswith("n2") else line
+        for line in job(nics=2).replace("via NET/IB/1", "via NET/IB/0").splitlines(keepends=True)
+    )
+    (verdict,) = (v for v in judged(text).verdicts if v.status is not Status.WARN)
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-007")
+    assert "NCCL sees 1 NIC on n2, 2 NICs on n1" in verdict.reason
+    assert "compare ibv_devinfo -l on n2 and n1" in verdict.reason
+    assert judged(text, nics=["mlx5_0"]).rulings["LOG-007"].state == "right"
+    (of_efa,) = judged(counted(8, hosts=2), **EFA).verdicts
+    assert of_efa.rule == "LOG-007"
+    assert "8 EFA devices on n1, 16 EFA devices on n2" in of_efa.reason
+
+
+# --- several jobs, and attempts, in one input ---------------------------------------------------
+
+OTHERS = ranks(("n8", "n9"), 2, pid=500)
+REFUSED = (
+    "socketPollConnect: connect to {}<4444> returned Connection refused, exceeded error retry "
+    "count after 35 attempts"
+)
+CLOSED = "socketProgress: Connection closed by remote peer {}<45678>"
+
+
+def test_each_job_of_the_input_is_judged() -> None:
+    """A folder of NCCL_DEBUG_FILE often holds the logs of several jobs."""
+    other = job(OTHERS, comm="0xb0b")
+    (verdict,) = judged(GOOD + other).verdicts
+    assert verdict.status is Status.PASS
+    assert verdict.reason.startswith("job of 4 ranks on n[1-2]: all 4 ranks on 2 hosts came up")
+    assert verdict.reason.endswith("; 1 more job is right, too")
+    slow = job(OTHERS, network="Socket", nics=0, comm="0xb0b")
+    (found,) = judged(GOOD + slow, **ROCE).verdicts
+    assert (found.rule, found.status, found.hosts) == ("LOG-001", Status.FAIL, ("n8", "n9"))
+    assert found.reason.startswith("job of 4 ranks on n[8-9]: ")
+    lost = judged(GOOD + job(OTHERS, skip=[2], complete=False, comm="0xb0b"))
+    assert [(v.rule, v.status) for v in lost.verdicts] == [("LOG-013", Status.FAIL)]
+    assert lost.rulings["LOG-013"].state == "wrong"
+    (idle,) = judged(GOOD + job(OTHERS, connect=False, comm="0xb0b")).verdicts
+    assert idle.kind is Kind.UNDECIDABLE
+    assert "job of 4 ranks on n[8-9]: initialised, but no path" in idle.reason
+
+
+MESH = ranks(each=2)
+GROUPS = ((0, 1), (2, 3), (0, 2), (1, 3))
+
+
+def mesh(**different: Any) -> str:
+    """FSDP on a device mesh: groups inside a host, groups across hosts, and none of all ranks."""
+    return "".join(
+        job([MESH[rank] for rank in group], comm=f"0x20{number}", **different)
+        for number, group in enumerate(GROUPS)
+    )
+
+
+def test_groups_across_hosts_are_judged_where_no_group_has_all_ranks() -> None:
+    (verdict,) = judged(mesh(), **ROCE).verdicts
+    assert verdict.reason.startswith(
+        "4 processes, in groups of 2 ranks across 2 hosts, came up, network IB, GPU Direct"
+    )
+    (found,) = judged(mesh(network="Socket", nics=0), **ROCE).verdicts
+    assert (found.rule, found.status) == ("LOG-001", Status.FAIL)
+    assert found.reason.startswith("4 ranks on n[1-2] use network Socket")
+    assert "LOG-025" in {v.rule for v in judged(mesh(gdr=False), **ROCE).verdicts}
+    # One process on TCP, in a group that is not the one of the counts.
+    lines = mesh().replace(
+        "n2:101:161 [1] NCCL INFO Using network IB", "n2:101:161 [1] NCCL INFO Using network Socket"
+    )
+    assert "LOG-006" in {v.rule for v in judged(lines, **ROCE).verdicts}
+
+
+def group_line(rank: Rank, number: int, what: str, pointer: str) -> str:
+    return rank.info(
+        f"ncclCommInitRankConfig comm {pointer} rank {number} nranks 2 cudaDev {rank.dev} nvmlDev "
+        f"{rank.dev} busId {rank.dev + 1:x}8000 commId 0x77 - {what}"
+    )
+
+
+def test_a_group_whose_init_has_no_end_is_no_healthy_job() -> None:
+    """All ranks came through, and then some wait in the init of a smaller communicator."""
+    one, two = (group_line(rank, at, "Init START", f"0xa{at}") for at, rank in enumerate((R0, R2)))
+    (found,) = judged(GOOD + one + two).verdicts
+    assert (found.rule, found.cause, found.hosts) == ("LOG-014", INIT_STUCK, ("n1", "n2"))
+    assert "ranks 0-1 of a communicator of 2, which is not the largest, began init" in found.reason
+    (alone,) = judged(GOOD + one).verdicts
+    assert "did not end it, rank 1 did not come; the last line of n1 pid 100 is at" in alone.reason
+    done = (
+        one
+        + two
+        + group_line(R0, 0, "Init COMPLETE", "0xa0")
+        + group_line(R2, 1, "Init COMPLETE", "0xa1")
+    )
+    assert [v.status for v in judged(GOOD + done).verdicts] == [Status.PASS]
+    given_up = one + group_line(R0, 0, "Abort COMPLETE", "0xa0")
+    assert [v.status for v in judged(GOOD + given_up).verdicts] == [Status.PASS]
+    log = read(GOOD + one)
+    log.file_age_s = {0: 1.0}
+    (growing,) = judged(log).verdicts
+    assert (growing.kind, growing.rule) == (Kind.UNDECIDABLE, "LOG-014")
+
+
+def test_ranks_that_do_not_agree_how_many_they_are() -> None:
+    text = "".join(
+        line.replace("nranks 4", "nranks 8") if line.startswith("n2") else line
+        for line in job(complete=False).splitlines(keepends=True)
+    )
+    (found,) = judged(text).verdicts
+    assert (found.rule, found.hosts) == ("LOG-015", ("n1", "n2"))
+    assert found.reason.endswith("do not agree how many they are: 4 on n1, 8 on n2")
+    assert found.measured["evidence"]
+
+
+def test_a_nic_that_is_no_rail_and_carries_channels_is_told() -> None:
+    text = job(ranks(each=4), nics=3)
+    rails = {"nics": ["mlx5_0", "mlx5_1"], **ROCE}
+    assert judged(text, **rails).rulings["LOG-024"].state == "right"
+    moved = text.replace("via NET/IB/1", "via NET/IB/2")
+    (one, _) = judged(moved, **rails).rulings["LOG-024"].found
+    assert one.status is Status.FAIL
+    assert one.reason.endswith("mlx5_0 1, mlx5_1 0; and mlx5_2, declared as no rail, carry some")
+    both = text.replace("Channel 00/0", "Channel 02/0").replace("via NET/IB/0", "via NET/IB/2")
+    extra = "".join(line for line in both.splitlines(True) if " via NET/IB/2" in line)
+    (warned, _) = judged(text + extra, **rails).rulings["LOG-024"].found
+    assert warned.status is Status.WARN
+
+
+def test_who_is_tried_again_stands_beside_an_init_that_has_no_end() -> None:
+    line = "socketPollConnect: connect to 192.0.2.9<41234> returned Connection refused, retrying (3/34) after sleep for 300 msec"
+    (found,) = judged(job(complete=False) + R0.info(line)).verdicts
+    assert found.rule == "LOG-014"
+    assert found.reason.endswith("tried again: connections to 192.0.2.9 (Connection refused)")
+    assert (
+        judged(R0.info(line) + GOOD).rulings["LOG-012"].why.startswith("tried again: 1 connection")
+    )
+
+
+def test_of_two_jobs_a_host_has_a_part_each() -> None:
+    other = [Rank(host, 500 + dev, dev + 2) for host in ("n1", "n2") for dev in range(2)]
+    both = of_host("n1", GOOD + job(other, comm="0xb0b"))
+    (verdict,) = on_host(NOTHING, running=running(both))
+    assert verdict.status is Status.PASS
+    assert verdict.reason.count("all 2 ranks of this host came up") == 2
+    idle = of_host("n1", GOOD + job(other, comm="0xb0b", connect=False))
+    (doubt,) = on_host(NOTHING, running=running(idle))
+    assert doubt.kind is Kind.UNDECIDABLE
+
+
+OVER_NCCL = {
+    "RuntimeError: NCCL error in: /opt/torch/lib/c10d/ProcessGroupNCCL.cpp:784, unhandled system error, NCCL version 2.7.8\n": "LOG-056",
+    "[rank3]: torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1691, remote process exited or there was a network error, NCCL version 2.21.5\nLast error:\n\n": "LOG-056",
+    "[rank3]: torch.distributed.DistBackendError: [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Connection reset by peer\n": "LOG-056",
+    "[rank3]:[E709 ProcessGroupNCCL.cpp:523] [Rank 3] To avoid data inconsistency, we are taking the entire process down.\n": "LOG-056",
+    "[rank3]:[E709 ProcessGroupNCCL.cpp:1709] [PG ID 0 PG GUID 0(default_pg) Rank 3] Heartbeat monitor timed out! Process will be terminated after dumping debug info. workMetaList_.size()=3\n": "LOG-048",
+    "[rank3]:[F709 ProcessGroupNCCL.cpp:1413] [PG ID 0 PG GUID 0(default_pg) Rank 3] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.\n": "LOG-048",
+}
+
+
+@pytest.mark.parametrize("line", OVER_NCCL)
+def test_a_process_that_pytorch_ended_is_no_healthy_job(line: str) -> None:
+    (found,) = judged(GOOD + line).verdicts
+    assert (found.rule, found.status) == (OVER_NCCL[line], Status.FAIL)
+    assert found.hosts == (("n2",) if "[rank3]" in line else ())
+    # What says more comes first.
+    known = judged(GOOD + line + R0.warn(COMPLETED.format(12))).verdicts
+    assert [verdict.rule for verdict in known] == ["LOG-032/033"]
+    again = judged(GOOD + line + job(ranks(pid=900), comm="0xabc")).verdicts
+    assert [verdict.status for verdict in again] == [Status.PASS]
+
+
+def test_a_time_out_before_a_restart_is_not_one_of_the_last_attempt() -> None:
+    hang = hung(0, 7) + hung(2, 7) + hung(3, 7) + dumped(1, 6)
+    assert judged(GOOD + hang).verdicts[0].rule == "LOG-048"
+    again = judged(GOOD + hang + job(ranks(pid=900), comm="0xabc")).verdicts
+    assert [verdict.status for verdict in again] == [Status.PASS]
+
+
+def test_watchdogs_are_those_of_the_job_whose_lines_they_stand_beside() -> None:
+    hang = hung(0, 7) + hung(2, 7) + hung(3, 7) + dumped(1, 6)
+    log = read_all({"a.log": GOOD, "b.log": job(OTHERS, comm="0xb0b") + hang})
+    (found,) = judged(log).verdicts
+    assert (found.rule, found.hosts) == ("LOG-048", ("n8",))
+    assert found.reason.startswith("job of 4 ranks on n[8-9]: ranks 0, 2-3 waited for ALLREDUCE")
+    # In one stream nobody knows whose rank 1 it is.
+    (unnamed,) = judged(GOOD + job(OTHERS, comm="0xb0b") + hang).verdicts
+    assert (unnamed.rule, unnamed.hosts) == ("LOG-048", ())
+    assert unnamed.reason.startswith("ranks 0, 2-3 waited for ALLREDUCE number 7 until")
+    after = judged(GOOD + job(OTHERS, comm="0xb0b") + R0.warn(COMPLETED.format(12)) + hang)
+    assert [verdict.rule for verdict in after.verdicts] == ["LOG-032/033"]
+
+
+def test_a_growing_log_of_one_job_does_not_excuse_another() -> None:
+    lost = job(OTHERS, skip=[2], complete=False, comm="0xb0b")
+    log = read_all({"a.log": GOOD, "b.log": lost})
+    log.file_age_s = {0: 1.0, 1: 9000.0}
+    assert [v.rule for v in judged(log).verdicts] == ["LOG-013"]
+    log.file_age_s = {0: 9000.0, 1: 1.0}
+    assert judged(log).verdicts[0].kind is Kind.UNDECIDABLE
+
+
+def test_what_failed_before_the_job_came_through_is_of_an_earlier_attempt() -> None:
+    """Where no root listens a rank dies before NCCL names a communicator."""
+    early = [Rank("n1", 40, 0), Rank("n1", 41, 1)]
+    text = "".join(rank.info("cudaDriverVersion 12090") for rank in early)
+    text += early[1].warn(REFUSED.format("192.0.2.9"))
+    assert [v.status for v in judged(text + GOOD).verdicts] == [Status.PASS]
+    # Not where it is the last word, nor where nothing came through since.
+    assert [v.rule for v in judged(GOOD + text).verdicts] == ["LOG-011"]
+    assert "LOG-011" in {verdict.rule for verdict in judged(text + job(complete=False)).verdicts}
+
+
+# --- who was first, and when --------------------------------------------------------------------
+
+
+def test_a_peer_that_others_lost_was_first() -> None:
+    """NCCL prints it as a full name, or as an address of the bootstrap."""
+    files = {
+        "a": GOOD + R0.warn("Cuda failure 700 'an illegal memory access was encountered'"),
+        "b": R2.warn("Cuda failure 719 'unspecified launch failure'"),
+        "c": R1.warn(CLOSED.format("n2.example.org")) + R3.warn(CLOSED.format("n2.example.org")),
+    }
+    (found,) = judged(read_all(files)).rulings["LOG-041"].found
+    assert found.reason.startswith("Cuda failure 719 'unspecified launch failure'")
+    ruling = judged(GOOD + R0.warn(CLOSED.format("n2.example.org"))).rulings["LOG-054"]
+    assert ruling.why.startswith("1 process lost a peer, of n2.example.org")
+    assert ruling.turn_on.startswith("see how the processes on n2 ended, whose log tells no error")
+    other = judged(GOOD + R0.warn(CLOSED.format("192.0.2.77"))).rulings["LOG-054"]
+    assert other.turn_on == "read the log of 192.0.2.77 from the same moment"
+    stuck = judged(job(complete=False) + R0.warn(CLOSED.format("192.0.2.77"))).verdicts
+    assert [verdict.rule for verdict in stuck] == ["LOG-054"]
+
+
+def test_a_launchers_time_is_not_compared_with_nccls_own() -> None:
+    """kubectl writes UTC, NCCL the local time of its container."""
+    dressed = "".join(f"2026-01-01T10:00:00.1Z {line}\n" for line in GOOD.splitlines())
+    warning = R0.warn(COMPLETED.format(12), stamp="[2026-01-01 18:00:05] ").strip()
+    (found,) = judged(f"{dressed}2026-01-01T10:00:05.1Z {warning}\n").verdicts
+    assert found.rule == "LOG-032"
+    assert "5 s after init: the path never worked" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [
+        (
+            "NET/IB : mlx5_0:1 async fatal event on QP (0x7f0012): local access violation work queue error",
+            "mlx5_0",
+        ),
+        ("NET/IB : mlx5_1:1 async fatal event: local catastrophic error", "mlx5_1"),
+        ("NET/IB: mlx5_1:1 async fatal event on CQ (0x7f0012): CQ error", "mlx5_1"),
+        ("NET/IB : Got async event : port error", ""),
+    ],
+)
+def test_fatal_events_of_a_nic(text: str, device: str) -> None:
+    """Without "Got" from 2.23 on (NCCL src/transport/net_ib.cc)."""
+    (found,) = judged(GOOD + R0.warn(text)).verdicts
+    assert (found.rule, found.status) == ("LOG-038", Status.FAIL)
+    assert ("(mlx5_" in found.reason) is bool(device)
+    assert device in found.reason
+
+
+# --- what the log itself says of the cause ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("echo", "said"),
+    [
+        ("NCCL_IB_DISABLE set by environment to 1.", "NCCL_IB_DISABLE=1"),
+        ("NCCL_NET set by environment to Socket", "NCCL_NET=Socket"),
+    ],
+)
+def test_the_setting_that_forces_tcp_is_named(echo: str, said: str) -> None:
+    text = "".join(rank.info(echo) for rank in ranks()) + job(network="Socket", nics=0)
+    (found,) = judged(text, **ROCE).verdicts
+    assert found.reason.endswith(f": {said} is set")
+
+
+def test_ranks_on_tcp_beside_others_lack_no_gpu_direct() -> None:
+    text = "".join(
+        line.replace("NET/IB/", "NET/Socket/")
+        .replace("/GDRDMA", "")
+        .replace("network IB", "network Socket")
+        if line.startswith("n2")
+        else line
+        for line in GOOD.splitlines(keepends=True)
+    )
+    assert {verdict.rule for verdict in judged(text, **ROCE).verdicts} == {"LOG-006"}
+
+
+def test_of_two_halves_with_two_versions_none_is_the_odd_one() -> None:
+    text = "".join(
+        line.replace("2.27.7+cuda12.9", "2.21.5+cuda12.4") if line.startswith("n2") else line
+        for line in GOOD.splitlines(keepends=True)
+    )
+    (found,) = judged(text).rulings["LOG-016"].found
+    assert set(found.hosts) == {"n1", "n2"}
+    assert found.reason.endswith("2.21.5 on 2 ranks of n2, 2.27.7 on 2 ranks of n1")
+
+
+def test_nics_that_cannot_be_merged_end_init() -> None:
+    line = (
+        "Trying to merge multiple devices together with different link_layer properties mlx5_0 -> 1 "
+        "and mlx5_1 -> 2. Try only using NICs with one type of link using NCCL_IB_HCA"
+    )
+    (found,) = judged(job(complete=False) + R0.warn(line)).verdicts
+    assert (found.rule, found.cause, found.hosts) == ("LOG-008", LINK_TYPE, ("n1",))
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "ibv_reg_mr failed with error Bad address",
+        "ibv_reg_mr_iova2 failed with error Invalid argument",
+        "ibv_reg_dmabuf_mr failed with error Operation not supported",
+    ],
+)
+def test_gpu_memory_that_a_nic_cannot_register(why: str) -> None:
+    """NVIDIA/nccl#778, NVIDIA/nccl#1842, Mellanox/nv_peer_memory#115."""
+    warning = R0.warn(f"Call to {why}", "misc/ibvwrap.cc:182")
+    (found,) = judged(job(complete=False) + warning).verdicts
+    assert (found.rule, found.cause, found.status) == ("LOG-037", GPU_UNREGISTERED, Status.FAIL)
+    # A user's buffer: NCCL goes on without registering it.
+    (warned,) = judged(warning + GOOD).verdicts
+    assert (warned.rule, warned.status) == ("LOG-037", Status.WARN)
+
+
+def test_lines_that_lost_their_head_are_said_to_be_that() -> None:
+    bare = without(GOOD, "NCCL version")
+    text = "".join(line.partition("] ")[2] for line in bare.splitlines(keepends=True))
+    (verdict,) = judged(text).verdicts
+    assert (verdict.kind, verdict.rule) == (Kind.UNDECIDABLE, "LOG-052")
+    assert "lines of NCCL without their head, host:pid:tid [device]" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    "oob", ["br-1a2b3c4d5e6f:172.18.0.1", "podman0:10.88.0.1", "lxcbr0:10.0.3.1"]
+)
+def test_bridges_of_container_engines_are_no_interfaces(oob: str) -> None:
+    assert judged(job(oob=oob, complete=False)).rulings["LOG-009"].state == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("peer", "cause"),
+    [
+        ("172.17.0.1", WRONG_INTERFACE),
+        ("127.0.0.1", WRONG_INTERFACE),
+        ("192.0.2.9", CONNECT_FAILED),
+    ],
+)
+def test_a_peer_on_dockers_bridge_is_a_wrong_interface(peer: str, cause: Cause) -> None:
+    warning = REFUSED.format(peer)
+    (found,) = judged(job(complete=False) + R0.warn(warning)).rulings["LOG-011"].found
+    assert found.cause is cause
+    one = job(ONE_HOST, complete=False) + ONE_HOST[0].warn(warning)
+    assert judged(one).rulings["LOG-011"].found[0].cause is CONNECT_FAILED
+
+
+def test_machines_with_one_short_name_are_not_told_apart_by_an_inventory() -> None:
+    four = [*ranks(("gpu-a",), 2, pid=100), *ranks(("gpu-a",), 2, pid=200)]
+    log = read(job(four, nodes=2, network="Socket", nics=0))
+    roce = {"commcheck_platform": "gpu-roce"}
+    alike = {name: Host(name, roce) for name in ("gpu-a.rack1", "gpu-a.rack2")}
+    rulings = judge_case(Case(log, site_of(alike))).rulings
+    assert rulings["LOG-046"].state == "unknown"
+    assert "1 host name, which machines of the inventory share" in rulings["LOG-046"].why
+    # What holds for both is kept.
+    assert rulings["LOG-001"].found[0].status is Status.FAIL
+    mixed = {**alike, "gpu-a.rack2": Host("gpu-a.rack2", {})}
+    rulings = judge_case(Case(log, site_of(mixed))).rulings
+    assert rulings["LOG-001"].found[0].status is Status.WARN
+
+
+# --- PyTorch's watchdog -------------------------------------------------------------------------
+
+DEFAULT = "0 PG GUID 0(default_pg)"
+TENSOR = "3 PG GUID 7(TENSOR_MODEL_PARALLEL_GROUP)"
+DATA = "5 PG GUID 22(DATA_PARALLEL_GROUP)"
+FAILED = {
+    "2.4": "[PG 0 (default_pg) Rank {2}] Timeout at NCCL work: {3}, last enqueued NCCL work: {4}, last completed NCCL work: {5}.",
+    "2.5": "[PG ID {1} Rank {2}] Exception (either an error or timeout) detected by watchdog at work: {3}, last enqueued NCCL work: {4}, last completed NCCL work: {5}.",
+    "2.7": "[PG ID {1} Rank {2}]  failure detected by watchdog at work sequence id: {3} PG status: last enqueued work: {4}, last completed work: {5}",
+    "2.13": "[PG ID {1} Rank {2}]  failure detected by watchdog at work sequence id: {3} PG status: last enqueued work: {4}, last started work: 19 (_ALLGATHER_BASE), last completed work: {5}",
+}
+"""Of torch by release, behind the head; pytorch#183656 for the last."""
+
+
+def hung(
+    rank: int,
+    seq: int,
+    op: str = "ALLREDUCE",
+    *,
+    pg: str = DEFAULT,
+    local: int | None = None,
+    torch: str = "2.7",
+) -> str:
+    """A rank whose watchdog ended it, with the exception in which torch says it once more."""
+    inside = rank if local is None else local
+    timed = TIMED.format(rank, seq, op).replace(f"[Rank {rank}]", f"[Rank {inside}]")
+    said = FAILED[torch].format(rank, pg, inside, seq, seq + 2, seq - 1)
+    what = timed.partition("] ")[2]
+    return (
+        f"{timed}[rank{rank}]:[E709 17:05:38.16 ProcessGroupNCCL.cpp:2271] {said}\n"
+        f"  what():  [PG ID {pg} Rank {inside}] Process group watchdog thread terminated with exception: {what}"
+    )
+
+
+def dumped(rank: int, work: int) -> str:
+    """A rank that another one's time-out made tell how far its default group is."""
+    return (
+        f"[rank{rank}]:[E709 17:05:38.2 ProcessGroupNCCL.cpp:1746] [PG ID {DEFAULT} Rank {rank}] Received a dump signal due to a "
+        "collective timeout from  rank 0 and we will try our best to dump the debug info. Last enqueued NCCL "
+        f"work: {work}, last completed NCCL work: {work}.This is most likely caused by incorrect usages\n"
+    )
+
+
+@pytest.mark.parametrize("torch", FAILED)
+def test_the_late_rank_is_named_by_the_words_of_each_torch(torch: str) -> None:
+    text = "".join(hung(rank, 7, torch=torch) for rank in (0, 1, 3))
+    late = hung(2, 4, torch=torch).splitlines()[1] + "\n"  # how far it came, and no time-out
+    (found,) = judged(text + late).rulings["LOG-048"].found
+    assert "ranks 0-1, 3 waited for ALLREDUCE number 7 until" in found.reason
+    assert found.reason.endswith("rank 2 did not: last enqueued 6, last completed 3")
+
+
+def test_numbers_of_another_process_group_make_no_rank_late() -> None:
+    """The monitor of the default group tells of that one, whichever group hangs."""
+    text = "".join(hung(rank, 900, pg=TENSOR, local=rank - 6) for rank in (6, 7))
+    (found,) = (
+        judged(text + "".join(dumped(rank, 50) for rank in range(8))).rulings["LOG-048"].found
+    )
+    assert found.reason == (
+        "ranks 6-7 waited for ALLREDUCE number 900 of group 7(TENSOR_MODEL_PARALLEL_GROUP) until "
+        "the watchdog ended them; no rank is known to be late"
+    )
+    assert (found.measured["late_ranks"], found.measured["waiting_ranks"]) == ([], 2)
+
+
+def test_ranks_that_wait_in_their_own_groups_are_in_step() -> None:
+    text = "".join(hung(rank, 900, pg=TENSOR) for rank in (0, 1))
+    text += "".join(
+        hung(rank, 12, "_REDUCE_SCATTER_BASE", pg=DATA, local=rank - 2) for rank in (2, 3)
+    )
+    rulings = judged(text).rulings
+    assert rulings["LOG-049"].state == "right"
+    (found,) = rulings["LOG-048"].found
+    assert "_REDUCE_SCATTER_BASE number 12 of group 22(DATA_PARALLEL_GROUP)" in found.reason
+    # Without the lines that name the groups nobody can tell, and the time-out stays a time-out.
+    bare = TIMED.format(0, 900, "ALLREDUCE") + TIMED.format(2, 12, "BROADCAST")
+    rulings = judged(bare).rulings
+    assert (rulings["LOG-048"].state, rulings["LOG-049"].state) == ("wrong", "unknown")
+    assert "which process groups these are is not in the log" in rulings["LOG-048"].found[0].reason
+
+
+def test_different_collectives_of_one_group_are_a_desync() -> None:
+    text = (
+        hung(0, 900, pg=TENSOR) + hung(1, 900, "_ALLGATHER_BASE", pg=TENSOR) + hung(5, 7, pg=DATA)
+    )
+    (found,) = judged(text).rulings["LOG-049"].found
+    assert found.reason.startswith(
+        "ranks of group 7(TENSOR_MODEL_PARALLEL_GROUP) wait in different"
+    )
+    assert "number 7" not in found.reason
+
+
+def test_time_outs_of_an_earlier_attempt_are_no_desync() -> None:
+    before = "".join(hung(rank, 100) for rank in range(4))
+    rulings = judged(before + "".join(hung(rank, 57) for rank in (0, 1, 3)) + dumped(2, 56)).rulings
+    assert rulings["LOG-049"].state == "right"
+    (found,) = rulings["LOG-048"].found
+    assert "ranks 0-1, 3 waited for ALLREDUCE number 57" in found.reason
+    assert "rank 2 did not" in found.reason
