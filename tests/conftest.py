@@ -7,10 +7,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.sshd import SshdFleet, why_no_sshd
 
 HERE = Path(__file__).parent
+# How long an example takes says how busy the machine is: what must be fast is measured elsewhere.
+settings.register_profile("commcheck", parent=settings(), deadline=None)
+settings.load_profile("commcheck")
+
 SERVED = ("chaos", "collect", "demo", "e2e", "jobs", "kube", "metrics")
 
 

@@ -217,7 +217,7 @@ PLAYBOOK = some(
 
 
 @given(PLAYBOOK)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_reader_and_schema_agree_on_anything(data: object) -> None:
     broken = rules(json.dumps(data)) - BEYOND_SCHEMAS
     errors = [error.message for error in PLAYBOOKS.iter_errors(data)]

@@ -449,7 +449,7 @@ def test_a_table_is_read_between_its_points() -> None:
     st.integers(1, 10**9),
     st.integers(1, 10**9),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_larger_message_never_takes_less(
     points: list[tuple[int, float]], one: int, other: int
 ) -> None:

@@ -150,7 +150,7 @@ sizes = st.lists(st.integers(1, 5000).map(float), min_size=1, max_size=30)
 
 
 @given(sizes, st.integers(1, 20_000), st.integers(1, 3000), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_buckets_are_cut_as_the_rule_says(
     each: list[float], cap: int, more: int, before: bool
 ) -> None:
@@ -164,7 +164,7 @@ def test_buckets_are_cut_as_the_rule_says(
 
 
 @given(sizes, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_steps_are_those_of_the_plain_loop(each: list[float], data: st.DataObject) -> None:
     ready = data.draw(
         st.lists(st.integers(0, 900), min_size=len(each), max_size=len(each)).map(sorted)
@@ -187,7 +187,7 @@ def test_steps_are_those_of_the_plain_loop(each: list[float], data: st.DataObjec
 
 
 @given(sizes, st.integers(0, 100), st.integers(1, 50))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_faster_network_is_never_slower(each: list[float], alpha: int, beta: int) -> None:
     work = made(each, [10.0 * n for n in range(len(each))])
     slow = link.given(alpha + 5, beta / 1000)

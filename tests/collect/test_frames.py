@@ -65,7 +65,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[tuple[bytes, bytes]], list[tupl
     return answers, chunks
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(conversations())
 def test_any_chunking_gives_the_same_answers(
     conversation: tuple[list[tuple[bytes, bytes]], list[tuple[str, bytes]]],
@@ -81,7 +81,7 @@ def test_any_chunking_gives_the_same_answers(
     assert reader.left_over() == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(conversations(), st.data())
 def test_a_cut_conversation_gives_a_beginning_of_the_answers(
     conversation: tuple[list[tuple[bytes, bytes]], list[tuple[str, bytes]]], data: st.DataObject
@@ -98,7 +98,7 @@ def test_a_cut_conversation_gives_a_beginning_of_the_answers(
         assert err.startswith(answer.stderr.removesuffix(b"\n"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(
@@ -132,7 +132,7 @@ def test_true_markers_in_any_order_raise_a_host_error_at_most(
     assert isinstance(reader.last_words, str)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.sampled_from(["out", "err"]), st.binary(max_size=200)), max_size=20))
 def test_who_does_not_know_the_nonce_begins_nothing(chunks: list[tuple[str, bytes]]) -> None:
     reader, got = read(chunks, [100])

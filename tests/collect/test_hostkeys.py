@@ -79,7 +79,7 @@ def test_standing(text: str, names: tuple[str, ...], wanted: Standing) -> None:
 
 
 @given(st.text(alphabet="gpu-01*?!,[]:|@ #\n=A1", max_size=80))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_text_is_read_and_accepts_no_key(text: str) -> None:
     assert standing(known(text), ("gpu-01",), A)[0] is Standing.UNKNOWN
 

@@ -292,7 +292,7 @@ def test_a_flood_is_not_read_to_its_end() -> None:
     assert time.monotonic() - start < 1.0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(

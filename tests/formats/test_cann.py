@@ -50,7 +50,7 @@ def test_refuses(text: str) -> None:
         parse(Output(text))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cut=st.integers(0, len(TOOLKIT) - 1))
 def test_a_cut_answer_is_less_or_refused(cut: int) -> None:
     try:

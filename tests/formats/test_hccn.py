@@ -187,7 +187,7 @@ def test_counters_that_are_not_there_are_not_zero() -> None:
     assert storm.get("tx_pfc4_duration_time") == 120_331
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cut=st.integers(0, 1200), byte=st.characters())
 def test_damaged_counters_are_less_or_refused(cut: int, byte: str) -> None:
     whole = f"[npu 0 rc 0]\n{text('hccn_tool/stat-good')}[end]\n"

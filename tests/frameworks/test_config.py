@@ -565,7 +565,7 @@ TEXT = st.text(alphabet=st.sampled_from(list('{}[]",:0159.eE-+truefalsn \n\\_=$'
 
 
 @given(TEXT, st.sampled_from(["a.json", "a.sh", "a.py", "a.yaml"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_text_is_read_or_refused(text: str, file: str) -> None:
     try:
         jobs = documents.read(text, file)
@@ -590,7 +590,7 @@ def test_any_text_is_read_or_refused(text: str, file: str) -> None:
         ),
     )
 )
-@settings(max_examples=60, deadline=None)  # fmt: skip
+@settings(max_examples=60)  # fmt: skip
 def test_any_zero_section_is_judged_or_refused(section: dict[str, Any]) -> None:
     try:
         found(zero(**section))

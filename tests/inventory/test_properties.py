@@ -52,7 +52,7 @@ def refused(act: Callable[[], object]) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("name", ["y.yml", "i.ini", "hosts"])
 @given(content=CONTENT, variables=CONTENT)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_bytes_are_read_or_refused(
     folder: Path, name: str, content: bytes, variables: bytes
 ) -> None:
@@ -70,7 +70,7 @@ def test_any_bytes_are_read_or_refused(
 
 
 @given(text=TEXTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_pure_readers_never_raise(text: str) -> None:
     for parse in (yaml_source.parse, ini_source.parse, json_source.parse):
         declared = parse(text, "x")
@@ -93,7 +93,7 @@ JSON = st.recursive(
 
 
 @given(data=JSON)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_answer_of_a_dynamic_inventory_is_read_or_refused(data: object) -> None:
     declared = json_source.parse(json.dumps(data), "exec:x")
     assert (
@@ -159,7 +159,6 @@ FLEET = Inventory(
 
 
 @given(text=st.text(max_size=20) | st.text("allgn0123*?[]!&~:,-.^$()|+", max_size=16))
-@settings(deadline=None)
 def test_any_pattern_selects_in_inventory_order_or_is_refused(text: str) -> None:
     chosen: list[Host] = []
     lines = refused(lambda: chosen.extend(matching(FLEET, text, cwd=Path("/nonexistent"))))

@@ -190,7 +190,7 @@ def test_a_run_that_proved_nothing_blames_nobody() -> None:
     assert located.unseen == ("a", "b")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     size=st.integers(4, 24),
     bad=st.sets(st.integers(0, 23), max_size=5),
@@ -209,7 +209,7 @@ def test_only_bad_hosts_are_named_and_all_of_them(size: int, bad: set[int], name
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data(), size=st.integers(3, 8))
 def test_no_outcome_at_all_blames_a_host_that_passed(data: st.DataObject, size: int) -> None:
     """Whatever runs are known, in whatever order: a pass clears, and open questions have a run."""

@@ -359,7 +359,7 @@ def test_traces_go_through_lines_unchanged(good: Sequence[Path]) -> None:
 
 
 @given(cut=st.floats(0, 1), damage=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_cut_or_damaged_is_never_a_trace(cut: float, damage: bool) -> None:
     data = bytes(range(256)) * 8
     text = _printed_of(data)

@@ -380,7 +380,7 @@ def test_a_split_run_is_held_against_its_group() -> None:
 # --- the fit ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(peak=st.floats(1, 800), alpha=st.floats(10, 1000))
 def test_the_fit_finds_alpha_and_beta(peak: float, alpha: float) -> None:
     sizes = tuple(1 << power for power in range(3, 34))

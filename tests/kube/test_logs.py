@@ -27,7 +27,7 @@ def text_of(picked: Picked) -> str:
 
 
 @given(st.lists(st.integers(0, 2000), max_size=8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_same_lines_however_the_log_is_cut_into_chunks(cuts: list[int]) -> None:
     log = b"".join(LINES)
     edges = sorted({0, *cuts, len(log)})

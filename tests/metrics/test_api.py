@@ -98,7 +98,7 @@ _JSON = st.recursive(
 
 
 @given(st.lists(_JSON, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_json_is_read_or_refused(result: list[object]) -> None:
     document = {"status": "success", "data": {"resultType": "matrix", "result": result}}
     try:

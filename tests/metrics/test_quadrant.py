@@ -396,7 +396,7 @@ _RATIO = st.one_of(st.none(), st.floats(0, 1.2))
     nic=st.lists(_RATIO, min_size=POINTS, max_size=POINTS),
     rails=st.sampled_from([None, RAILS, {"mlx5_1": 0}]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_nothing_passes_that_was_not_seen_computing(
     sm: list[float | None], nic: list[float | None], rails: Mapping[str, int] | None
 ) -> None:

@@ -549,7 +549,7 @@ TEXT = st.text(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(NAMES, TEXT), max_size=8), TEXT)
 def test_no_input_raises_and_nothing_else_is_seen(pairs: list[tuple[str, str]], junk: str) -> None:
     text = "\n".join(f"{name}={value}" for name, value in pairs) + junk
@@ -558,7 +558,7 @@ def test_no_input_raises_and_nothing_else_is_seen(pairs: list[tuple[str, str]], 
     declared(text, "f")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(NAMES, TEXT), max_size=6), st.binary(max_size=200))
 def test_an_analysis_of_anything_ends_or_refuses(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], junk: bytes

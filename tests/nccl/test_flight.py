@@ -244,7 +244,7 @@ PLAIN = st.recursive(
 KEYS = st.sampled_from([*entry(1), "frames", "p2p_seq_id", "pg_id", "seq_id", "record_id"])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.dictionaries(KEYS, PLAIN, max_size=8) | PLAIN, max_size=5),
     PLAIN,

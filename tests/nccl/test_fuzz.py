@@ -55,7 +55,7 @@ def assert_nothing_new(damaged: Job, whole: Job) -> None:
         assert seen <= truth[name], (name, seen - truth[name])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=2000))
 def test_any_bytes(data: bytes) -> None:
     judge(Case(read(data)))
@@ -72,14 +72,14 @@ TOKENS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(TOKENS, st.text(max_size=5)), max_size=60))
 def test_any_mixture_of_tokens(parts: list[str]) -> None:
     judge(Case(read("".join(parts).encode("utf-8", "replace"))))
 
 
 # Derandomized: a name cut twice the same way in a short log cannot be told from a real one.
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(name=st.sampled_from(sorted(TEXTS)), seed=st.integers(0, 10**9))
 def test_lines_cut_anywhere(name: str, seed: int) -> None:
     chance = random.Random(seed)
@@ -89,14 +89,14 @@ def test_lines_cut_anywhere(name: str, seed: int) -> None:
     assert_nothing_new(read(b"\n".join(pieces)), read(data))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(name=st.sampled_from(sorted(TEXTS)), end=st.floats(0, 1))
 def test_a_prefix(name: str, end: float) -> None:
     data = TEXTS[name]
     assert_nothing_new(read(data[: int(len(data) * end)]), read(data))
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15, derandomize=True)
 @given(st.integers(0, 10**9))
 def test_ten_logs_interleaved_at_random(seed: int) -> None:
     """Ten jobs write into one stream, and it switches anywhere, also inside a line."""

@@ -186,7 +186,7 @@ def test_what_the_table_says_must_be_told() -> None:
         parse_text(text[: text.index("#0-0")])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(RECORDED.glob("ras-*"))), st.integers(0, 3000), st.text(max_size=30))
 def test_damaged_reports_are_refused_or_read(path: Path, at: int, junk: str) -> None:
     text = path.read_text()

@@ -62,7 +62,7 @@ def damaged(text: bytes, chance: random.Random) -> bytes:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_damage(
     tmp_path_factory: pytest.TempPathFactory, jobs: list[list[bytes]], seed: int
 ) -> None:

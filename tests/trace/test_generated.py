@@ -79,7 +79,7 @@ def test_exact(case: str, tmp_path: Path) -> None:
         }
     )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_time_identity_and_metrics_hold_on_any_trace(
     tmp_path_factory: pytest.TempPathFactory, options: dict[str, Any]
 ) -> None:

@@ -33,7 +33,7 @@ def is_set(spans: list[Span]) -> bool:
 
 
 @given(SPANS, SPANS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_everything_equals_sets_of_nanoseconds(left: list[Span], right: list[Span]) -> None:
     a, b = union(left), union(right)
     assert is_set(a)

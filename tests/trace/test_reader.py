@@ -299,7 +299,7 @@ def test_other_packers_are_named(tmp_path: Path, magic: bytes, told: str) -> Non
 
 
 @given(st.floats(0.02, 0.98))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_cut_trace_is_never_taken_for_a_whole_one(
     tmp_path_factory: pytest.TempPathFactory, share: float
 ) -> None:

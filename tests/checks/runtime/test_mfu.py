@@ -100,7 +100,7 @@ def test_files_and_hosts(judged: Judge) -> None:
 
 
 @given(st.integers(0, len(FULL)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_beginning_is_read_or_refused(length: int) -> None:
     try:
         found = parse(FULL[:length])
