@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import pytest
 from commcheck.errors import ParseError
 from commcheck.jobs import perftest, rdma, simulate, sweep
 from commcheck.jobs.bound import Fabric
+from commcheck.jobs.failures import failure_on
+from commcheck.jobs.lines import Line
 from commcheck.jobs.offline import Told, read_runs
 from commcheck.jobs.perftest import Perftest
 from commcheck.jobs.proof import Asked, meaning
@@ -515,3 +518,13 @@ def test_samples_yield_what_is_expected_of_them() -> None:
                 ("busbw", [half.busbw for half in halves]),
             ):
                 assert seen == pytest.approx(want["last"][key], rel=1e-4, abs=0.006), (name, key)
+
+
+@pytest.mark.parametrize("letter", ["[", "a", "a.", '{"a":', "1", " "])
+def test_a_word_without_an_end_costs_linear_time(letter: str) -> None:
+    timings = []
+    for count in (2_000, 20_000):
+        began = time.process_time()
+        failure_on(Line(1, letter * count))
+        timings.append(time.process_time() - began)
+    assert timings[1] < 30 * timings[0] + 0.2

@@ -87,7 +87,7 @@ _PATTERNS: Final = (
         "library-missing",
         r"(?<!\S)(?P<program>\S+): error while loading shared libraries: (?P<library>[\w.+-]+)",
     ),
-    _p("library-mismatch", r"(?P<program>\S+): symbol lookup error: .*undefined symbol"),
+    _p("library-mismatch", r"(?<!\S)(?P<program>\S+): symbol lookup error: .*undefined symbol"),
     _p("library-mismatch", r"version `(?P<version>[\w.]+)' not found \(required by"),
     # --- nccl-tests
     _p(
