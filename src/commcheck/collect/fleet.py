@@ -26,6 +26,17 @@ _BREAKS: Final = frozenset({"auth-refused", "host-key-changed"})
 _LOOK_S: Final = 0.1  # how often ``stop`` is looked at
 
 
+class _Soon(threading.Event):
+    """What ``Thread.start`` waits for, which is the thread's first line.
+
+    For want of memory a thread may die before it, and ``start`` would wait for ever. Of such a
+    visit nothing more is heard: its deadline gives it up.
+    """
+
+    def wait(self, timeout: float | None = 5.0) -> bool:
+        return super().wait(timeout)
+
+
 @dataclass(eq=False, slots=True)
 class _Trip:
     """One host being visited. Once ``over``, its thread is not listened to any more."""
@@ -141,10 +152,12 @@ class _Fleet:
     def _start(self, host: Host) -> bool:
         """Begin a visit. False where that has to wait until others have ended."""
         trip = _Trip(host)
+        thread = threading.Thread(
+            target=self._visit, args=(trip,), name=f"visit {host.name}", daemon=True
+        )
+        thread._started = _Soon()  # type: ignore[attr-defined]
         try:
-            threading.Thread(
-                target=self._visit, args=(trip,), name=f"visit {host.name}", daemon=True
-            ).start()
+            thread.start()
         except RuntimeError as error:  # no more threads are to be had
             if self._out:
                 return False
