@@ -128,7 +128,7 @@ def test_too_little_memory_makes_hosts_unknown_and_none_wrong(
     running = begin(
         [*words_for(cheap), "--host-deadline", 10, "-f", 6],
         base,
-        before=f"ulimit -v {random.Random(seed).randrange(320, 700) << 10}",
+        before=f"ulimit -v {random.Random(seed).randrange(520, 700) << 10}",
         environment={"COMMCHECK_DEBUG": ""},
     )
     ended = running.ended(90, codes=(0, 3, 134, 139, -signal.SIGABRT, -signal.SIGSEGV))
