@@ -113,7 +113,7 @@ def judge(seen: Seen, npu: Accelerator, _want: Nothing, _limits: Nothing) -> Ver
         reason = f"{has}: {flag} of lane {lane}, while its powers are right"
         return warned(FLAGGED, reason, measured=measured, npu=npu.index)
     if not optical.rx_mw:
-        return not_applicable(f"{has}, which has no power readings: copper")
+        return not_applicable(f"{has}, which has no power readings, as copper")
     lowest = min(mw for _, mw in optical.rx_mw)
     return passed(f"{has}, {lowest:g} mW on its darkest lane", measured=measured)
 

@@ -57,7 +57,9 @@ def optical(text: str, tool: str) -> NpuOptical:
         return NpuOptical("absent")
     need(values, {"temperature", "Temp High Thres", "vendor part number"}, text, tool)
     tx_mw, rx_mw = (_lanes(values, what, text, tool) for what in ("Tx Power", "Rx Power"))
-    if tx_mw or rx_mw:  # an answer that was cut lacks them
+    if [lane for lane, _ in tx_mw] != [lane for lane, _ in rx_mw]:
+        raise ParseError(tool, text, "both powers of every lane, or none of any")
+    if rx_mw:  # an answer that was cut lacks them
         need(values, {"Tx Los Flag", "Rx Los Flag"}, text, tool)
     return NpuOptical(
         state="present",
@@ -102,7 +104,7 @@ def _mask(values: dict[str, str], name: str, text: str, tool: str) -> list[int]:
 
 
 def _number(value: str, unit: str, text: str, tool: str) -> float | None:
-    if value in ("NA", "N/A", "not supported", "get failed"):
+    if value in ("NA", "N/A", "not supported"):
         return None
     return float(only(rf"(-?\d+(?:\.\d+)?) {unit}", value, text, tool)[1])
 

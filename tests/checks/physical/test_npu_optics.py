@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -50,6 +51,21 @@ def test_copper(judged: Any) -> None:
     answers = {"hccn_tool -i N -optical": told("optical-copper")}
     verdict = judged(CHECK, answers, machine=ONE).verdict
     assert (verdict.kind, "copper" in verdict.reason) == (Kind.NOT_APPLICABLE, True)
+
+
+@pytest.mark.parametrize(
+    "form", [r"([TR]x Power\d)( *): .*", r"(Rx Power\d)( *): .*", r"(Rx Power3)( *): .*"]
+)
+@pytest.mark.parametrize("said", ["get failed", "NA"])
+def test_powers_that_could_not_be_read_are_not_those_of_copper(
+    judged: Any, form: str, said: str
+) -> None:
+    text = re.sub(form, rf"\1\2: {said}", GOOD)
+    assert text != GOOD
+    verdict = judged(CHECK, {"hccn_tool -i N -optical": told(text)}, machine=ONE).verdict
+    is_copper = said == "NA" and "[TR]" in form
+    assert (verdict.status is Status.ERROR) is not is_copper
+    assert (verdict.kind is Kind.NOT_APPLICABLE) is is_copper
 
 
 def test_unreadable(judged: Any) -> None:
