@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
@@ -105,11 +106,8 @@ def _stuck(case: Case) -> Ruling:
     if (case.uncountable if absent else case.damaged) or _growing(case):
         why = f"init of {many(len(groups), 'communicator')} beside the largest has no end yet"
         return unknown(why, f"look again in two minutes; {case.turn_on_whole}", doubt=True)
-    if case.job.stats.cut_files:
-        return unknown("a file ends in the middle of a line", "read the whole file")
-    errors = {error.proc for error in case.errors if case.ended(error)}
-    if any(m.proc in errors for _, m in stuck):
-        return other("init ended in an error that another rule names")
+    if stopped := _stopped(case, stuck):
+        return stopped
     more = f"; {many(len(groups) - 1, 'more communicator')} likewise" if len(groups) > 1 else ""
     first = stuck[0][1].proc
     return wrong(
@@ -127,6 +125,16 @@ def _stuck(case: Case) -> Ruling:
             places={"pid": first.pid},
         )
     )
+
+
+def _stopped(case: Case, stuck: Sequence[tuple[int, Member]]) -> Ruling | None:
+    """Where the file or an error ends what is shown of init."""
+    if case.job.stats.cut_files:
+        return unknown("a file ends in the middle of a line", "read the whole file")
+    errors = {error.proc for error in case.errors if case.ended(error)}
+    if any(member.proc in errors for _, member in stuck):
+        return other("init ended in an error that another rule names")
+    return None
 
 
 def _refused(case: Case) -> str:
@@ -155,17 +163,17 @@ def _world_stuck(case: Case) -> Ruling:
         return unknown(case.uncountable, case.turn_on_whole)
     if _growing(case):
         return unknown("the log is still growing", "look again in two minutes")
-    if case.job.stats.cut_files:
-        return unknown("a file ends in the middle of a line", "read the whole file")
+    stopped = _stopped(case, stuck)
+    if stopped and stopped.state == "unknown":
+        return stopped
     if len(comm.members) < comm.nranks:
         return other("ranks are missing: that the others wait is its consequence (LOG-013)")
     if len(comm.sizes) > 1:
         return other(
             "ranks do not agree how many they are: that they wait follows from it (LOG-015)"
         )
-    errors = {error.proc for error in case.errors if case.ended(error)}
-    if any(m.proc in errors for _, m in stuck) or case.networks.keys() > {case.network}:
-        return other("init ended in an error that another rule names")
+    if stopped or case.networks.keys() > {case.network}:
+        return stopped or other("the ranks use different networks: see LOG-006")
     few = stuck if len(stuck) * 2 <= len(comm.members) else stuck[:8]
     hosts = tuple(dict.fromkeys(case.machine(m.proc.host) for _, m in few))
     ranks = [rank for rank, _ in stuck]
