@@ -193,7 +193,7 @@ def climb(
     if at_work is not None:
         way = Way.of(attempt.info.run_id, reach, prepared.found, check_folders, host_deadline_s + 3)
         crew = Crew(executor, at_work, way)
-    if workers > 1:
+    if any(endpoint(plan.host).kind == "ssh" for plan in prepared.climb.hosts):
         from commcheck.collect.ssh import warm
 
         warm()

@@ -20,9 +20,9 @@ from commcheck.errors import NotKept
 from commcheck.model import Host
 from commcheck.report.folder import RunFolder
 from tests.chaos.climbs import assert_never_wrong, assert_nothing_lost, begin, climb, report
-from tests.chaos.conftest import CHECKS, names, words_for
+from tests.chaos.conftest import names, words_for
 from tests.chaos.seeds import SEEDS
-from tests.cheap import CheapFleet
+from tests.cheap import CHECKS, CheapFleet
 from tests.report.test_folder import frame
 
 TWENTY = names(20)
@@ -117,18 +117,14 @@ def test_few_descriptors_make_it_slower_and_no_host_unreachable(
 def test_too_little_memory_makes_hosts_unknown_and_none_wrong(
     cheap: CheapFleet, tmp_path: Path, seed: int
 ) -> None:
-    """Between what loading takes and enough. Rust's parts abort, C's may crash.
-
-    With less, a thread may die before its first line, and CPython's ``Thread.start`` waits for it
-    for ever.
-    """
+    """Between what loading takes and enough. Rust's parts abort, C's may crash."""
     base = tmp_path / "reports"
     whole = climb(words_for(cheap), base)
     healthy = {each[:3]: each[3] for each in whole.verdicts()}
     running = begin(
         [*words_for(cheap), "--host-deadline", 10, "-f", 6],
         base,
-        before=f"ulimit -v {random.Random(seed).randrange(520, 700) << 10}",
+        before=f"ulimit -v {random.Random(seed).randrange(320, 700) << 10}",
         environment={"COMMCHECK_DEBUG": ""},
     )
     ended = running.ended(90, codes=(0, 3, 134, 139, -signal.SIGABRT, -signal.SIGSEGV))

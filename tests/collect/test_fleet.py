@@ -115,6 +115,22 @@ def test_one_slow_host_holds_up_nobody() -> None:
     assert list(run.ended)[-1] == NAMES[0]
 
 
+def test_a_thread_that_dies_before_its_first_line_costs_one_host_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As for want of memory; nobody hears of it, and ``Thread.start`` waits for a word of it."""
+    bootstrap = threading.Thread._bootstrap  # type: ignore[attr-defined]
+
+    def dies(self: threading.Thread) -> None:
+        if self.name != f"visit {NAMES[1]}":
+            bootstrap(self)
+
+    monkeypatch.setattr(threading.Thread, "_bootstrap", dies)
+    run = Run()
+    run(NAMES[:4], ByFunction(lambda _host, _sink: None), forks=2, deadline_s=1.5)
+    assert run.codes() == dict.fromkeys(NAMES[:4], "") | {NAMES[1]: "host-deadline"}
+
+
 def test_errors_and_bugs_cost_one_host_each() -> None:
     def do(host: Host, _sink: Sink) -> None:
         if host.name == "gpu-01":

@@ -33,7 +33,7 @@ class _Soon(threading.Event):
     visit nothing more is heard: its deadline gives it up.
     """
 
-    def wait(self, timeout: float | None = 5.0) -> bool:
+    def wait(self, timeout: float | None = 1.0) -> bool:
         return super().wait(timeout)
 
 

@@ -50,7 +50,9 @@ _GATHER_S: Final = 0.02
 
 
 def warm() -> None:
-    """Load what connections need now, so that processes that are forked later share it."""
+    """Load what connections need now: processes that are forked later share it, and where memory
+    ends meanwhile that is told. In a thread beside others CPython may never come out of it.
+    """
     import fabric  # noqa: F401 - for its own imports
 
 
