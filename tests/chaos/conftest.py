@@ -10,19 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from commcheck.discover import discover
-from tests.cheap import Answer, CheapFleet, Script, healthy_script
+from tests.cheap import CHECKS, Answer, CheapFleet, Script, script_of_two
 from tests.sshd import Server
 
-CHECKS = ("physical.gpu-driver", "physical.nic-mtu")
 ASKED = [word for check in CHECKS for word in ("-t", check)]
 
 
 @pytest.fixture(scope="session")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Script:
     """What a healthy host says to two checks."""
-    found = discover((), cwd=tmp_path_factory.mktemp("empty"))
-    return healthy_script([each for each in found if each.id in CHECKS])
+    return script_of_two(tmp_path_factory.mktemp("empty"))
 
 
 @pytest.fixture(scope="session")

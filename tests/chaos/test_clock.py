@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.climbs import assert_nothing_lost, begin, climb, until
-from tests.chaos.conftest import CHECKS, names, words_for
-from tests.cheap import CheapFleet, Script
+from tests.chaos.conftest import names, words_for
+from tests.cheap import CHECKS, CheapFleet, Script
 from tests.e2e.conftest import fleet_of
 from tests.e2e.test_watching import counted
 from tests.sshd import REMOTE, SshdFleet

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.climbs import assert_never_wrong, assert_nothing_lost, begin, climb, report, until
-from tests.chaos.conftest import CHECKS, names, words_for
+from tests.chaos.conftest import names, words_for
 from tests.chaos.seeds import SEEDS
-from tests.cheap import CheapFleet, Script
+from tests.cheap import CHECKS, CheapFleet, Script
 from tests.sshd import descendants, send_signal
 
 HOSTS = 12

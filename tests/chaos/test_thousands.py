@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests.chaos.climbs import assert_nothing_lost, begin
-from tests.chaos.conftest import CHECKS, words_for
-from tests.cheap import CheapFleet, Script
+from tests.chaos.conftest import words_for
+from tests.cheap import CHECKS, CheapFleet, Script
 
 
 @pytest.mark.timeout(900)

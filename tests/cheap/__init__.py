@@ -19,14 +19,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from commcheck.collect.base import Frame, Frames, Request
 from commcheck.collect.ssh import SshSettings
 from commcheck.demo.command import command_words, gpu_queries
 from commcheck.demo.fleet import INVENTORY, USER, DemoVisitor, Fleet
 from commcheck.demo.state import LINE_RATE_GBITS, healthy
-from commcheck.discover import FoundCheck
+from commcheck.discover import FoundCheck, discover
 from commcheck.inventory.load import load
 from commcheck.model import Machine
 from commcheck.plan import Asked, requests
@@ -89,6 +89,16 @@ def healthy_script(checks: Sequence[FoundCheck]) -> Script:
     }
     variables = {"commcheck_nics": nics, "commcheck_line_rate_gbits": LINE_RATE_GBITS}
     return Script(decode(frames[0].stdout), answers, variables)
+
+
+CHECKS: Final = ("physical.gpu-driver", "physical.nic-mtu")
+"""Enough for whoever asks of the way to hosts and not of what they are."""
+
+
+def script_of_two(cwd: Path) -> Script:
+    """What a healthy host says to ``CHECKS``. ``cwd``: a folder without checks of its own."""
+    found = discover((), cwd=cwd)
+    return healthy_script([each for each in found if each.id in CHECKS])
 
 
 class CheapFleet:

@@ -15,17 +15,15 @@ from typing import Any
 import pytest
 
 from commcheck.discover import discover
-from tests.cheap import Answer, CheapFleet, Script, healthy_script
+from tests.cheap import CHECKS, Answer, CheapFleet, Script, healthy_script, script_of_two
 from tests.sshd import descendants
 
 COMMCHECK = str(Path(sys.executable).parent / "commcheck")
-CHECKS = ("physical.gpu-driver", "physical.nic-mtu")
 
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Script:
-    found = discover((), cwd=tmp_path_factory.mktemp("empty"))
-    return healthy_script([each for each in found if each.id in CHECKS])
+    return script_of_two(tmp_path_factory.mktemp("empty"))
 
 
 @pytest.fixture(scope="module")
