@@ -16,7 +16,7 @@ from commcheck.errors import ParseError
 from commcheck.jobs import perftest, rdma, simulate, sweep
 from commcheck.jobs.bound import Fabric
 from commcheck.jobs.failures import failure_on
-from commcheck.jobs.lines import Line
+from commcheck.jobs.lines import Line, lines_of
 from commcheck.jobs.offline import Told, read_runs
 from commcheck.jobs.perftest import Perftest
 from commcheck.jobs.proof import Asked, meaning
@@ -528,3 +528,13 @@ def test_a_word_without_an_end_costs_linear_time(letter: str) -> None:
         failure_on(Line(1, letter * count))
         timings.append(time.process_time() - began)
     assert timings[1] < 30 * timings[0] + 0.2
+
+
+def test_a_record_of_a_container_may_hold_several_lines() -> None:
+    """Also where another prefix comes off, and with a carriage return in it."""
+    record = json.dumps({"log": "one\r\ntwo\n", "stream": "stdout"})
+    told = lines_of(f"{record}\npre | # nThread 1 nGpus 8\npre | # Using devices\nlast\n")
+    assert [(line.number, line.text) for line in told] == [
+        (1, "one"), (1, "two"), (2, "# nThread 1 nGpus 8"), (3, "# Using devices"), (4, "last"),
+        (5, ""),
+    ]  # fmt: skip

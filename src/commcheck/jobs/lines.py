@@ -88,22 +88,24 @@ def lines_of(text: str) -> list[Line]:
 def _by_launcher(text: str) -> list[Line]:
     found = []
     for number, raw in enumerate(text.split("\n"), start=1):
-        rank: int | None = None
         record = decode(raw) if raw[:2] == '{"' else None  # of a container's log
-        rest = record.text if record else raw
-        again = True
-        while again:
-            again = False
-            for pattern in _PREFIXES:
-                match = pattern.match(rest)
-                if match is not None:
-                    if "rank" in pattern.groupindex:
-                        rank = int(match["rank"])
-                    rest = rest[match.end() :]
-                    again = True
-                    break
-        found.append(Line(number, rest, rank))
+        # A shipper may put several lines into one record.
+        for rest in clean(record.text).rstrip("\n").split("\n") if record else (raw,):
+            bare, rank = _bare(rest)
+            found.append(Line(number, bare, rank))
     return found
+
+
+def _bare(text: str) -> tuple[str, int | None]:
+    """A line behind launchers' prefixes, of which there may be several, and the rank they tell."""
+    rank: int | None = None
+    while True:
+        found = next(filter(None, (pattern.match(text) for pattern in _PREFIXES)), None)
+        if found is None or not found.end():
+            return text, rank
+        if "rank" in found.re.groupindex:
+            rank = int(found["rank"])
+        text = text[found.end() :]
 
 
 def without_nccl(text: str) -> tuple[str, str]:
