@@ -39,6 +39,7 @@ from commcheck.check import (
     tries,
     undecidable,
 )
+from commcheck.command import whole_number
 from commcheck.expect import yes_or_no
 from commcheck.lazy import dataclass
 from commcheck.model import GPUS, Machine, Verdict, Wanted
@@ -112,7 +113,7 @@ def _world(users: Users | Unread) -> int | None:
         return None
     told = {rank.get("WORLD_SIZE") for job in jobs(ranks(users)).values() for rank in job}
     size = next(iter(told)) if len(told) == 1 else None
-    return int(size) if size is not None and size.isdigit() and len(size) < 8 else None
+    return whole_number(size, 7)
 
 
 CHECK = Check(

@@ -28,6 +28,7 @@ from commcheck.check import (
     tries,
     undecidable,
 )
+from commcheck.command import whole_number
 from commcheck.expect import GID_FAMILY, GID_INDEX
 from commcheck.formats.gid_table import GID_TABLE, Gid, GidTable
 from commcheck.formats.nccl_conf import NCCL_CONF, PATH
@@ -111,9 +112,10 @@ def judge(seen: Seen, rail: Rail, want: Want, _limits: Nothing) -> Verdict:
     # -1 is NCCL's own word for "pick one".
     if given is None or given == "-1":
         return not_applicable(f"no GID index is set on the host for {named}: NCCL picks one itself")
-    if not given.isdigit():
-        return undecidable(f"NCCL_IB_GID_INDEX is {given!r}, no number: {origin}")
-    return _at(int(given), origin, seen.table, named, rail, want)
+    index = whole_number(given)
+    if index is None:
+        return undecidable(f"NCCL_IB_GID_INDEX is {given[:40]!r}, no number: {origin}")
+    return _at(index, origin, seen.table, named, rail, want)
 
 
 def _at(index: int, origin: str, table: GidTable, named: str, rail: Rail, want: Want) -> Verdict:

@@ -35,6 +35,7 @@ from commcheck.check import (
     tries,
     undecidable,
 )
+from commcheck.command import whole_number
 from commcheck.expect import FLOW_CONTROL, ROCE_DSCP, ROCE_PRIORITY, TRUST
 from commcheck.formats.nccl_conf import NCCL_CONF, PATH
 from commcheck.formats.port_qos import PORT_QOS
@@ -142,9 +143,10 @@ def _traffic_class(seen: Seen) -> tuple[int | None, str] | Verdict:
     given = None if isinstance(conf, Unread) else dict(conf).get("NCCL_IB_TC")
     if given is None:
         return None, ""
-    if not given.isdigit() or int(given) > 255:
-        return undecidable(f"NCCL_IB_TC is {given!r}, no traffic class: {PATH}")
-    return int(given), f" ({PATH})"
+    number = whole_number(given, 3)
+    if number is None or number > 255:
+        return undecidable(f"NCCL_IB_TC is {given[:40]!r}, no traffic class: {PATH}")
+    return number, f" ({PATH})"
 
 
 def _onward(

@@ -115,6 +115,17 @@ def clean(text: str) -> str:
     return text.replace("\x00", "") if "\x00" in text else text
 
 
+def whole_number(text: object, digits: int = 18) -> int | None:
+    """The number that a text is, in ASCII digits and no more than so many; None for all else.
+
+    Of what others wrote ``str.isdigit`` is not enough: it is true of a superscript two, and int()
+    reads no more than 4,300 digits.
+    """
+    written = str(text)
+    fits = written.isascii() and written.isdigit() and len(written) <= digits
+    return int(written) if fits else None
+
+
 def require_ok(output: Output, tool: str) -> None:
     """Raise ``CommandFailed`` with the tool's own words where it did not exit 0."""
     if output.rc != 0:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Final
 
-from commcheck.command import PLACE
+from commcheck.command import PLACE, whole_number
 from commcheck.lazy import dataclass, regex
 
 VENDORS: Final = {"0x10de": "nvidia", "0x19e5": "ascend"}
@@ -125,8 +125,8 @@ def read(text: str) -> Told:
         if not words:
             continue
         match key:
-            case "port" if len(words) == 2 and words[1].isdigit():
-                told.ports.append(Port(_hca(words[0], told.ports), int(words[1])))
+            case "port" if len(words) == 2 and (port := whole_number(words[1])) is not None:
+                told.ports.append(Port(_hca(words[0], told.ports), port))
             case "accelerator" if len(words) in (2, 3) and words[0] in VENDORS:
                 told.accelerators.append((VENDORS[words[0]], words[1]))
                 if len(words) == 3 and (held := last_bdf(words[1])):

@@ -160,7 +160,7 @@ def read(*, tool: str, files: tuple[str, ...], check_folders: tuple[Path, ...]) 
         raise UsageError(f"error: {tool} takes {many(len(reader.commands), 'file')}, of: {wanted}")
     outputs = [Output(decode(_bytes_of(name))) for name in files]
     try:
-        facts = reader.parse(*outputs)
+        facts = reader.read(*outputs)
     except Unjudgeable as error:
         raise UsageError(
             f"{', '.join(files)}: error: {error.reason} [{error.type_name}]"

@@ -195,13 +195,13 @@ def _parse(desk: Desk, reader: Reader[Any], keys: Sequence[str]) -> object:
         _require_answer(desk.frames[key], output, reader)
     size = sum(len(output.stdout) + len(output.stderr) for output in outputs)
     if size > PARSED_CHARS or reader.varies:
-        return reader.parse(*outputs)
+        return reader.read(*outputs)
     memo = (id(reader), outputs)
     value = desk.parsed.get(memo, _NEW)  # one look: what is looked up must be hashed whole
     if value is _NEW:
         if len(desk.parsed) >= PARSED_MOST:
             desk.parsed.clear()
-        value = desk.parsed[memo] = reader.parse(*outputs)
+        value = desk.parsed[memo] = reader.read(*outputs)
     return value
 
 

@@ -10,7 +10,8 @@ from dataclasses import field, fields
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, cast
 
-from commcheck.command import Command
+from commcheck.command import Command, Output
+from commcheck.errors import ParseError
 from commcheck.lazy import dataclass
 from commcheck.model import Accelerator, Machine, Rail
 
@@ -40,6 +41,15 @@ class Reader(Generic[R]):
     def readers(self) -> tuple[Reader[R], ...]:
         """Itself: the same shape as ``FirstOf``."""
         return (self,)
+
+    def read(self, *outputs: Output) -> R:
+        """What ``parse`` tells of an output per command; raises ``Unjudgeable`` and nothing else
+        that the output is to blame for: a number that none can hold is of an unknown form.
+        """
+        try:
+            return self.parse(*outputs)
+        except (ValueError, OverflowError) as error:
+            raise ParseError(self.tool, "".join(output.stdout for output in outputs)) from error
 
 
 @dataclass(frozen=True, slots=True)

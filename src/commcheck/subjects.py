@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.collect.base import Frame
-from commcheck.command import PLACE
+from commcheck.command import PLACE, whole_number
 from commcheck.errors import HostError, ParseError
 from commcheck.expect import BLUEFIELD_MODE, NICS
 from commcheck.first_frame import BDF, VENDORS, Port, Told, last_bdf, read
@@ -181,7 +181,7 @@ def _declared(
             used.append(mine[0])
             rails.append(_rail(len(rails), mine[0], fabric=True))
         else:
-            port = int(number) if number.isdigit() else 1
+            port = whole_number(number) or 1
             rails.append(Rail(len(rails), hca, port, present=False, fabric=True))
     others = [port for port in ports if port not in used]
     return tuple(rails), tuple(_rail(n, port, fabric=False) for n, port in enumerate(others))

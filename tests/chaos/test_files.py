@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 import resource
 import tempfile
 import time
@@ -84,13 +85,17 @@ def test_hostile_files_are_read_or_refused(place: str, tmp_path: Path, call: Cal
 def test_damaged_recordings_are_analysed_or_refused(seed: int, tmp_path: Path, call: Call) -> None:
     """Any file in any place, damaged: most are foreign there, some are almost right."""
     chance = random.Random(seed)
-    for number in range(25):
+    for turn in range(25):
         data = bytearray(chance.choice(RECORDED).read_bytes())
         for _ in range(chance.choice([0, 1, 2, 20])):
             at = chance.randrange(len(data) + 1)
             put = chance.choice([b"", b"\xff", b"\n", b"[" * 2000, b"9" * 5000, b'"', b"\0"])
             data[at : at + chance.choice([0, 1, 50])] = put
-        path = tmp_path / f"{number}{chance.choice(['.json', '.yaml', '.log', '.json.gz'])}"
+        if numbers := list(re.finditer(rb"\d+", data)):
+            number = chance.choice(numbers)
+            put = chance.choice([number[0], b"9" * 400, b"9" * 5000, b"1e999"])
+            data[number.start() : number.end()] = put
+        path = tmp_path / f"{turn}{chance.choice(['.json', '.yaml', '.log', '.json.gz'])}"
         path.write_bytes(bytes(data))
         place = chance.choice(list(PLACES))
         call(*(path if word == "FILE" else word for word in PLACES[place]))

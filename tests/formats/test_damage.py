@@ -19,7 +19,7 @@ import pytest
 
 from commcheck import formats
 from commcheck.check import Reader
-from commcheck.command import Output
+from commcheck.command import Output, whole_number
 from commcheck.errors import ParseError, Unjudgeable
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -191,3 +191,13 @@ def test_every_reader_of_the_package_is_named_or_tested_elsewhere() -> None:
     with_readers = {name for name in modules if readers(name)}
     assert FOLDERS.keys() <= with_readers
     assert not elsewhere & FOLDERS.keys()
+
+
+@pytest.mark.parametrize("text", ["²", "٣", "", "-1", "1.0", " 1", "9" * 19, "9" * 5000, None, 1.5])
+def test_what_is_no_whole_number(text: object) -> None:
+    assert whole_number(text) is None
+
+
+def test_a_whole_number() -> None:
+    assert [whole_number(each) for each in ("0", "007", 12, "9" * 18)] == [0, 7, 12, 10**18 - 1]
+    assert whole_number("1234", 3) is None

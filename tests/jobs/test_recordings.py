@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -538,3 +539,18 @@ def test_a_record_of_a_container_may_hold_several_lines() -> None:
         (1, "one"), (1, "two"), (2, "# nThread 1 nGpus 8"), (3, "# Using devices"), (4, "last"),
         (5, ""),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000, "inf", "1e999", "nan"])
+@pytest.mark.parametrize("name", SWEEPS)
+def test_no_number_is_too_large(name: str, number: str) -> None:
+    """Of a table that a line broke into, or of somebody who wants to see us fall."""
+    text = text_of(name)
+    chance = random.Random(number + name)
+    rows = [found for found in re.finditer(r"^ +\d.*$", text, re.M) if len(found[0].split()) > 4]
+    for row in chance.sample(rows, min(2, len(rows))):
+        for field in re.finditer(r"[\d.]+", row[0]):
+            at = row.start() + field.start()
+            broken = text[:at] + number + text[at + len(field[0]) :]
+            with contextlib.suppress(ParseError):
+                read_runs(broken, Told())

@@ -196,6 +196,27 @@ def test_damaged_reports_are_refused_or_read(path: Path, at: int, junk: str) -> 
         assert error.reason
 
 
+@pytest.mark.parametrize("name", ["ras-status-healthy-2.28.9.txt", "ras-2.29.7.json"])
+def test_a_report_with_a_number_that_none_can_hold_is_refused(name: str) -> None:
+    text = (RECORDED / name).read_text()
+    numbers = list(re.finditer(r"\b\d+\b", text))
+    refused = 0
+    for number in numbers[:200]:
+        try:
+            parse_text(text[: number.start()] + "9" * 5000 + text[number.end() :])
+        except ParseError:
+            refused += 1
+    assert refused
+
+
+def test_a_time_that_is_none_is_that_of_the_file(tmp_path: Path) -> None:
+    text = (RECORDED / "ras-2.29.7.json").read_text()
+    path = tmp_path / "one.json"
+    path.write_text(re.sub(r'("timestamp": ")[^"]*', r"\g<1>2026-13-99 25:61:61", text))
+    assert "2026-13" in path.read_text()
+    assert analyse_hang([str(path)]).results
+
+
 def test_neither_report_nor_dump(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("hello")
     with pytest.raises(UsageError, match="no dump"):

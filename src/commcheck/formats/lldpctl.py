@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from commcheck.check import Reader
-from commcheck.command import Command, Output
+from commcheck.command import Command, Output, whole_number
 from commcheck.errors import CommandFailed, ParseError
 from commcheck.formats.lines import parse_json
 from commcheck.formats.lldp import Neighbour
@@ -90,9 +90,10 @@ def _text(value: Any, text: str) -> str | None:
 def _number(value: Any, text: str) -> int | None:
     if value is None:
         return None
-    if not isinstance(value, str | int) or not str(value).isdigit():
-        raise ParseError(TOOL, text, f"a frame size, not {value!r}")
-    return int(value)
+    number = whole_number(value)
+    if number is None:
+        raise ParseError(TOOL, text, f"a frame size, not {str(value)[:40]!r}")
+    return number
 
 
 def _pfc(tlvs: Any, text: str) -> tuple[frozenset[int] | None, bool | None]:

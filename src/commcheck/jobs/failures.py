@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from commcheck.command import whole_number
 from commcheck.jobs.lines import Line
 from commcheck.jobs.reading import Failure
 from commcheck.lazy import dataclass, regex
@@ -212,9 +213,14 @@ def _failure(pattern: _Pattern, match: re.Match[str], line: Line) -> Failure:
         line=line.number,
         host=host,
         rank=int(rank) if rank is not None else line.rank,
-        detail={key: int(value) if value.isdigit() else value for key, value in groups.items()},
+        detail={key: _told(value) for key, value in groups.items()},
         consequence=pattern.consequence,
     )
+
+
+def _told(value: str) -> int | str:
+    number = whole_number(value)
+    return value if number is None else number
 
 
 def _enriched(failure: Failure, following: Iterable[Line]) -> Failure:
@@ -228,7 +234,7 @@ def _enriched(failure: Failure, following: Iterable[Line]) -> Failure:
             if name == "host":
                 host = host or match[1]
             else:
-                detail.setdefault(name, int(match[1]) if match[1].isdigit() else match[1])
+                detail.setdefault(name, _told(match[1]))
     return Failure(
         failure.slug,
         failure.text,

@@ -9,6 +9,7 @@ src/common.cu.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from itertools import pairwise
@@ -41,7 +42,7 @@ def parse(text: str) -> tuple[Sweep, ...]:
         document, whole = _salvage(text), False
     try:
         return (_sweep(document, whole=whole),)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ParseError(_TOOL, text, f"its keys in their form ({error!r})") from error
 
 
@@ -168,10 +169,14 @@ def _half(result: Mapping[str, Any], name: str) -> Half | None:
     if half is None:
         return None
     wrong = half.get("nwrong")
+    time_us = float(half["time"] if "time" in half else half["cpu_time"])
+    algbw, busbw = float(half["alg_bw"]), float(half["bus_bw"])
+    if math.inf in (time_us, algbw, busbw):
+        raise ValueError("a time or bandwidth without an end")
     return Half(
-        time_us=float(half["time"] if "time" in half else half["cpu_time"]),
-        algbw=float(half["alg_bw"]),
-        busbw=float(half["bus_bw"]),
+        time_us=time_us,
+        algbw=algbw,
+        busbw=busbw,
         wrong=None if wrong in (None, "nan") else float(wrong),
         iterations=_iterations(result.get(f"{name}_per_iter")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ _CHECKS: Final = ("#wrong", "error", "res")
 _PER_ITERATION: Final = ("i_min", "i_max", "i_p99", "i_cv%")
 _REDOPS: Final = frozenset({"sum", "prod", "max", "min", "avg", "mulsum", "none", "all"})
 _NUMBER: Final = regex(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|N/A|-?nan|-?inf")
+_WHOLE: Final = regex(r"\d+")
 _DATE: Final = regex(r"\d{4}-\d\d-\d\d")
 _CLOCK: Final = regex(r"\d\d:\d\d:\d\d")
 
@@ -120,8 +122,8 @@ def begins(tokens: Sequence[str]) -> bool:
     """True for the first piece of a row: size, count and type."""
     return (
         len(tokens) >= 3
-        and tokens[0].isdigit()
-        and tokens[1].isdigit()
+        and _WHOLE.fullmatch(tokens[0]) is not None
+        and _WHOLE.fullmatch(tokens[1]) is not None
         and element_bytes(tokens[2]) is not None
     )
 
@@ -171,13 +173,15 @@ def take(tokens: Sequence[str], columns: Columns) -> Raw | None:
 def _half(fields: dict[str, str], columns: Columns) -> Half | None:
     time = number(fields.get("time", fields.get("cputime", "")))
     algbw, busbw = number(fields["algbw"]), number(fields["busbw"])
-    if time is None or algbw is None or busbw is None or min(time, algbw, busbw) < 0:
+    if time is None or algbw is None or busbw is None:
+        return None
+    if min(time, algbw, busbw) < 0 or math.inf in (time, algbw, busbw):
         return None
     check = next(name for name in _CHECKS if name in fields)
     if not _NUMBER.fullmatch(fields[check]):
         return None
     value = number(fields[check])
-    if check == "#wrong" and value is not None and (value < 0 or value != int(value)):
+    if check == "#wrong" and value is not None and (value < 0 or not value.is_integer()):
         return None
     iterations = None
     if "i_min" in fields:

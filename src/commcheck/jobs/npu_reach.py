@@ -102,7 +102,7 @@ def _known(member: Member) -> _Known:
     if len(member.told) != len(_ASKED):
         raise CommandFailed(f"{member.name} has no NPU that could be asked")
     try:
-        told = [reader.parse(said) for reader, said in zip(_ASKED, member.told, strict=True)]
+        told = [reader.read(said) for reader, said in zip(_ASKED, member.told, strict=True)]
     except Unjudgeable as why:
         raise CommandFailed(f"the NPUs of {member.name} are not known: {why.reason}") from why
     return _Known(*told)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
+from commcheck.command import whole_number
 from commcheck.errors import ParseError
 from commcheck.jobs.failures import read_failures
 from commcheck.jobs.lines import Line, lines_of
@@ -104,7 +105,7 @@ def parse(text: str) -> Perftest:
         device=settings.get("Device", ""),
         mtu=int(mtu[0]) if mtu else None,
         link_type=settings.get("Link type", ""),
-        gid_index=int(gid) if gid.isdigit() else None,
+        gid_index=whole_number(gid),
         both_directions=both,
         rates=tuple(rates),
         delays=tuple(delays),

@@ -125,7 +125,7 @@ def _preview(hosts: Sequence[str], _limits: Limits) -> Preview | None:
 
 def _addresses(member: Member) -> IpAddresses:
     try:
-        found: IpAddresses = IP_ADDRESSES.parse(*member.told)
+        found: IpAddresses = IP_ADDRESSES.read(*member.told)
     except Unjudgeable as why:
         raise CommandFailed(f"the addresses of {member.name} are not known: {why.reason}") from why
     return found

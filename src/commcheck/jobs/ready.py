@@ -281,7 +281,7 @@ def counters(at: str, machine: Machine, frames: Mapping[str, Frame], decode: Dec
             if frame is None:
                 continue
             try:
-                read = HW_COUNTERS.parse(output_of(frame, decode))
+                read = HW_COUNTERS.read(output_of(frame, decode))
             except Unjudgeable:
                 continue
             values.update(

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from commcheck.command import whole_number
 from commcheck.errors import UsageError
 from commcheck.files import rank_named
 from commcheck.lazy import dataclass, regex
@@ -288,7 +289,9 @@ def _groups(
         numbers = re.findall(r"\d{1,7}", ranks) if isinstance(ranks, str) else ranks
         name = names.get(str(key), str(key))
         if isinstance(numbers, list | tuple):
-            members[name] = tuple(int(each) for each in numbers if str(each).isdigit())
+            members[name] = tuple(
+                number for each in numbers if (number := whole_number(each)) is not None
+            )
         if isinstance(told, dict):
             described[name] = str(told.get("desc", ""))
     return members, described

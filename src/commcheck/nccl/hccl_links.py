@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from commcheck.command import whole_number
 from commcheck.lazy import dataclass, regex
 from commcheck.nccl.places import At
 
@@ -74,8 +75,8 @@ def created(text: str, at: At) -> Link | None:
     match = CREATE.search(text)
     if match is None:
         return None
-    source = End(int(match[1]), match[2], _number(match[3]))
-    target = End(int(match[4]), match[5], _number(match[6]))
+    source = End(int(match[1]), match[2], whole_number(match[3], 9))
+    target = End(int(match[4]), match[5], whole_number(match[6], 9))
     return Link(source, target, None if match[7] is None else match[7] == "1", at)
 
 
@@ -109,8 +110,4 @@ def lost(text: str, at: At) -> Link | None:
 def _ends(said: tuple[str, ...]) -> Iterator[End]:
     for server, device, address in (said[:3], said[3:]):
         # The documentation's own sample prints an address as the device's number.
-        yield End(None, server, _number(device), address)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() and len(text) < 10 else None
+        yield End(None, server, whole_number(device, 9), address)

@@ -5,6 +5,7 @@ Dumps of PyTorch's flight recorder, one a rank, and saved reports of NCCL's RAS 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
@@ -96,7 +97,8 @@ def _sort(given: Given, found: _Found) -> None:
     at_s = given.changed_s
     if taken:
         # Local time without a zone: only differences are used.
-        at_s = datetime.fromisoformat(taken[1]).replace(tzinfo=UTC).timestamp()
+        with contextlib.suppress(ValueError):  # a month 13
+            at_s = datetime.fromisoformat(taken[1]).replace(tzinfo=UTC).timestamp()
     found.polls.append((given.name, Poll(report, at_s)))
 
 

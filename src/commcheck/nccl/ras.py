@@ -91,7 +91,10 @@ def parse_text(text: str) -> Report:
     """Either form. Raises ``ParseError`` where it is none, or was cut."""
     text = clean(text)
     document = re.search(r"^\{", text, re.MULTILINE)
-    return _of_json(text[document.start() :]) if document else _of_text(text)
+    try:
+        return _of_json(text[document.start() :]) if document else _of_text(text)
+    except ValueError as error:  # a number that int() refuses
+        raise ParseError(TOOL, text, "numbers of ranks and operations") from error
 
 
 # --- text ---------------------------------------------------------------------------------------

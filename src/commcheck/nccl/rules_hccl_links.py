@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from commcheck.command import whole_number
 from commcheck.lazy import dataclass
 from commcheck.model import Cause, Status
 from commcheck.nccl import causes_hccl
@@ -333,9 +334,9 @@ def late(case: Case) -> Ruling:
     if len(set(places)) < len(places):
         return unknown("a device timed out in several processes", "read the plogs of one attempt")
     told = [
-        int(text)
+        number
         for npu in hccl.npus.values()
-        if (text := npu.env.get("HCCL_CONNECT_TIMEOUT", "")).isdigit()
+        if (number := whole_number(npu.env.get("HCCL_CONNECT_TIMEOUT", ""))) is not None
     ]
     limit = max([*told, *(npu.timeout_s or 0 for npu in timed)])
     first = min(timed, key=lambda n: n.timed_out_s or 0.0)

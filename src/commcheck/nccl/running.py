@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from commcheck.check import failed, passed, warned
+from commcheck.command import whole_number
 from commcheck.model import Cause, Verdict, Words
 from commcheck.nccl.causes import READS, step
 from commcheck.nccl.flight_groups import some
@@ -80,8 +81,7 @@ def judge(users: Users) -> tuple[Verdict, ...]:
 
 
 def _number(process: Process, name: str) -> int | None:
-    told = process.get(name)
-    return int(told) if told is not None and told.isdigit() and len(told) < 8 else None
+    return whole_number(process.get(name), 7)
 
 
 def _gone(name: str, of_job: Sequence[Process]) -> list[Verdict]:

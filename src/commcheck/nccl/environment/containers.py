@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from commcheck.command import whole_number
 from commcheck.kube.manifest import list_of
 from commcheck.lazy import regex
 from commcheck.nccl.environment.model import SHM_DEFAULT
@@ -59,9 +60,9 @@ _GPU: Final = regex(r"(?:nvidia\.com/(?:gpu|mig-)|amd\.com/gpu|huawei\.com/(?:As
 def gpus(container: Json) -> int | None:
     """GPUs or NPUs that it asks for; None where it does not say."""
     found = (
-        int(str(count))
+        number
         for name, count in _asked(container)
-        if _GPU.fullmatch(name) and str(count).isdigit()
+        if _GPU.fullmatch(name) and (number := whole_number(count)) is not None
     )
     return next(found, None)
 
