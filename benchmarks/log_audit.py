@@ -24,14 +24,14 @@ CHANNELS = 8
 RANKS = HOSTS * EACH
 
 
-def lines_of_job() -> Iterator[str]:
+def communicators() -> Iterator[Iterator[str]]:
     """A healthy job: a world communicator, then splits of the same size, without end."""
-    yield from _lines(0, "ncclCommInitRank", f"commId 0x{0xABC000:x}", start=True)
+    yield _lines(0, "ncclCommInitRank", f"commId 0x{0xABC000:x}", start=True)
     split = 0
     while True:
         split += 1
         parent = "parent 0x7f0000000000 splitCount {} color 7 key 0"
-        yield from _lines(split, "ncclCommSplit", parent.format(split), start=False)
+        yield _lines(split, "ncclCommSplit", parent.format(split), start=False)
 
 
 def _lines(number: int, api: str, identity: str, *, start: bool) -> Iterator[str]:
@@ -72,7 +72,10 @@ def _lines(number: int, api: str, identity: str, *, start: bool) -> Iterator[str
 
 
 def write(path: Path, lines: int, others: int) -> int:
-    """A log of so many lines or a few more, ``others`` of the program after each of NCCL's."""
+    """A log of so many lines or a few more, ``others`` of the program after each of NCCL's.
+
+    It ends with a communicator: one whose init has no end would be told of.
+    """
     filler = [
         f"[2025-03-04 05:06:{n % 60:02},123] INFO trainer: step {n} loss 2.{n:04} lr 0.0003 "
         f"tokens/s {120000 + n} mem 71.2GB grad_norm 0.8\n"
@@ -80,12 +83,13 @@ def write(path: Path, lines: int, others: int) -> int:
     ]
     written = 0
     with path.open("w") as file:
-        for line in lines_of_job():
+        for each in communicators():
             if written >= lines:
                 break
-            file.write(f"{line}\n")
-            file.writelines(filler[(written + n) % 1000] for n in range(others))
-            written += 1 + others
+            for line in each:
+                file.write(f"{line}\n")
+                file.writelines(filler[(written + n) % 1000] for n in range(others))
+                written += 1 + others
     return written
 
 
