@@ -14,6 +14,7 @@ from commcheck.errors import RunFolderError
 from commcheck.inventory import snapshot
 from commcheck.lazy import dataclass
 from commcheck.model import Finding, Kind, Status
+from commcheck.plan import Climb
 from commcheck.prepare import Choice, Prepared, new_run_id, plan_of
 from commcheck.report.changes import Json
 from commcheck.report.counts import many
@@ -178,7 +179,7 @@ def begin(
     """
     if resumes is not None:
         baseline = baseline or resumes.record.info.settings.get("baseline", "")
-    document, note = _baseline(baseline, delivery.out, plan_of(prepared))
+    document, note = _baseline(baseline, delivery.out, prepared.climb)
     if resumes is not None:
         delivery.clear()
         resumes.folder.keep_inventory(_kept(prepared))
@@ -209,13 +210,14 @@ def begin(
     return Attempt(info, folder, document, note)
 
 
-def _baseline(name: str, out: Path, plan: Plan) -> tuple[Json | None, str]:
+def _baseline(name: str, out: Path, climb: Climb) -> tuple[Json | None, str]:
     """The results to compare with, or why there are none yet: a first run is no mistake."""
     if not name:
         return None, ""
     try:
         if name == LAST_GREEN:
-            return load_document(last_green(out, plan.hosts, [c.id for c in plan.checks]), out), ""
+            hosts = [plan.host.name for plan in climb.hosts]
+            return load_document(last_green(out, hosts, [c.id for c in climb.checks]), out), ""
         return load_document(name, out, of_hosts=True), ""
     except NoneYet as error:
         if name not in (LAST, LAST_GREEN):
