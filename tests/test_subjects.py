@@ -138,6 +138,16 @@ def test_declared_rails_stand_in_their_order_and_an_absent_one_is_seen() -> None
     assert names(found.other_ports) == ["mlx5_9"]
 
 
+def test_a_port_that_is_not_there_is_named_as_it_was_declared() -> None:
+    declared = ["mlx5_1/0", "mlx5_1/2", "mlx5_7"]
+    found = read(GPU + port("mlx5_1", near(1)), commcheck_nics=declared)
+    assert [(rail.port, rail.present) for rail in found.rails] == [
+        (0, False),
+        (2, False),
+        (1, False),
+    ]
+
+
 def test_the_port_by_which_a_guest_is_reached_tells_no_platform() -> None:
     """As on Azure: a bus of its own for each function, and mlx5_an0 below the guest's eth0."""
     bus = "/sys/devices/VMBUS:00/47505500/pci0001:00/0001:00:00.0"

@@ -181,7 +181,8 @@ def _declared(
             used.append(mine[0])
             rails.append(_rail(len(rails), mine[0], fabric=True))
         else:
-            port = whole_number(number) or 1
+            port = whole_number(number)
+            port = 1 if port is None else port  # 0 is no port, and must be named as it was written
             rails.append(Rail(len(rails), hca, port, present=False, fabric=True))
     others = [port for port in ports if port not in used]
     return tuple(rails), tuple(_rail(n, port, fabric=False) for n, port in enumerate(others))
